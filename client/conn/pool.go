@@ -1,0 +1,222 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// ErrClosed is returned for calls on a closed pool.
+var ErrClosed = errors.New("the connections were closed")
+
+// Options of a [Pool]. The zero value of a field takes its default.
+type Options struct {
+	// Dial are further options of every connection, such as transport
+	// credentials; they win over the pool's own. Without credentials the
+	// connections are plain text.
+	Dial []grpc.DialOption
+	// Linger is how long an unused connection stays open, default 30 s.
+	Linger time.Duration
+	// Every is how often unused connections are looked for, default 30 s.
+	Every time.Duration
+	// Keep tells whether the node at an address is still wanted: its
+	// connection then stays open although unused. Called without locks, from
+	// the pool's goroutine. Default: none is.
+	Keep func(address string) bool
+	// Ping is how long a connection is silent before it is probed, default
+	// 30 s. Servers enforce a minimum, 10 s at ours.
+	Ping time.Duration
+	// PingTimeout is how long the answer may take, default 10 s.
+	PingTimeout time.Duration
+	// MaxMessageBytes bounds what is received in one message, default 64 MiB.
+	// What is sent is bounded by the receiver.
+	MaxMessageBytes int
+}
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.Linger, 30*time.Second)
+	setDefault(&o.Every, 30*time.Second)
+	setDefault(&o.Ping, 30*time.Second)
+	setDefault(&o.PingTimeout, 10*time.Second)
+	setDefault(&o.MaxMessageBytes, 64<<20)
+	if o.Keep == nil {
+		o.Keep = func(string) bool { return false }
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Pool holds the connections of a client. All methods may be called from any
+// number of goroutines.
+type Pool struct {
+	options Options
+	dial    []grpc.DialOption
+	stop    chan struct{}
+	done    sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		closed bool
+		open   map[string]*link // by address
+	}
+}
+
+// New returns a pool without connections and starts the goroutine that closes
+// unused ones. Close ends it.
+func New(options Options) *Pool {
+	p := &Pool{options: options.withDefaults(), stop: make(chan struct{})}
+	p.mu.open = map[string]*link{}
+	// A node that restarts is back within a second or two: the gaps between
+	// attempts to connect stay short.
+	params := grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: 5 * time.Second,
+	}
+	p.dial = append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(params),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: p.options.Ping, Timeout: p.options.PingTimeout, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(p.options.MaxMessageBytes)),
+		grpc.WithIdleTimeout(0), // the pool itself closes what is unused
+	}, options.Dial...)
+	p.done.Add(1)
+	go p.sweep()
+	return p
+}
+
+// Get returns the connection to an address. It costs nothing until it is used.
+func (p *Pool) Get(address string) *Conn { return &Conn{pool: p, address: address} }
+
+// Len returns the number of open connections.
+func (p *Pool) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.mu.open)
+}
+
+// Close closes all connections, which breaks the calls on them, and waits for
+// the pool's goroutine. Further calls fail with [ErrClosed]; a second Close
+// does nothing.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	if !p.mu.closed {
+		p.mu.closed = true
+		close(p.stop)
+	}
+	open := p.mu.open
+	p.mu.open = map[string]*link{}
+	p.mu.Unlock()
+	for _, l := range open {
+		l.close()
+	}
+	p.done.Wait()
+}
+
+// link is one open connection.
+type link struct {
+	conn *grpc.ClientConn
+	// Guarded by Pool.mu.
+	users    int
+	lastUsed time.Time
+}
+
+// close drops the error: that of a second close, which means closed as well.
+func (l *link) close() { _ = l.conn.Close() }
+
+// use returns the connection to an address, made when missing; it stays open
+// until the same link is given to unuse.
+func (p *Pool) use(address string) (*link, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.closed {
+		return nil, ErrClosed
+	}
+	l, ok := p.mu.open[address]
+	if !ok {
+		// NewClient does no I/O: the first call connects.
+		cc, err := grpc.NewClient("passthrough:///"+address, p.dial...)
+		if err != nil {
+			return nil, fmt.Errorf("connecting to %q: %w", address, err)
+		}
+		l = &link{conn: cc}
+		p.mu.open[address] = l
+	}
+	l.users++
+	return l, nil
+}
+
+func (p *Pool) unuse(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.users--
+	if l.users == 0 {
+		l.lastUsed = time.Now()
+	}
+}
+
+// sweep closes unused connections until the pool is closed.
+func (p *Pool) sweep() {
+	defer p.done.Done()
+	tick := time.NewTicker(p.options.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case now := <-tick.C:
+			p.closeUnused(now)
+		}
+	}
+}
+
+func (p *Pool) closeUnused(now time.Time) {
+	for _, address := range p.unused(now) {
+		if p.options.Keep(address) {
+			continue
+		}
+		if l := p.remove(address, now); l != nil {
+			l.close()
+		}
+	}
+}
+
+// unused returns the addresses whose connections nobody used of late.
+func (p *Pool) unused(now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for address, l := range p.mu.open {
+		if l.idle(now, p.options.Linger) {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// remove takes a connection out of the pool, unless it was used meanwhile.
+func (p *Pool) remove(address string, now time.Time) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, ok := p.mu.open[address]
+	if !ok || !l.idle(now, p.options.Linger) {
+		return nil
+	}
+	delete(p.mu.open, address)
+	return l
+}
+
+func (l *link) idle(now time.Time, linger time.Duration) bool {
+	return l.users == 0 && now.Sub(l.lastUsed) >= linger
+}

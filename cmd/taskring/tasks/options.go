@@ -1,0 +1,85 @@
+package tasks
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/matching/matchingpb"
+)
+
+// taskFlags are the flags that say something of the tasks that are added.
+// Ranges are the node's to check: it knows its limits and names them.
+type taskFlags struct {
+	priority    int32
+	delay       time.Duration
+	expiry      time.Duration
+	lease       time.Duration
+	maxAttempts int32
+	headers     []string
+	durability  string
+	requestID   string
+}
+
+func (f *taskFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Int32Var(&f.priority, "priority", 3, "1 (first) to 5 (last)")
+	flags.DurationVar(&f.delay, "delay", 0, "hand the task out after this time at the earliest")
+	flags.DurationVar(&f.expiry, "expiry", 0, "drop the task when no worker took it within this time; 0 is never")
+	flags.DurationVar(&f.lease, "lease", 0, "time a worker has without a sign of life; 0 is the node's setting, 30s by default")
+	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "failures before the task becomes a dead letter; 0 is the node's setting")
+	flags.StringArrayVar(&f.headers, "header", nil, "NAME=VALUE that travels with the task; may be repeated")
+	flags.StringVar(&f.durability, "durability", "durable", "durable: on disk before it is acknowledged; hand-off: a waiting worker is enough")
+	flags.StringVar(&f.requestID, "request-id", "", "a repeated add with the same id adds nothing; not with --lines")
+	cmd.MarkFlagsMutuallyExclusive("request-id", "lines")
+}
+
+func (f *taskFlags) options(cmd *cobra.Command) (*matchingpb.TaskOptions, error) {
+	durability, err := ParseDurability(f.durability)
+	if err != nil {
+		return nil, err
+	}
+	o := &matchingpb.TaskOptions{
+		Priority: f.priority, MaxAttempts: f.maxAttempts, Durability: durability, RequestId: f.requestID,
+	}
+	if cmd.Flags().Changed("priority") && f.priority == 0 {
+		return nil, exit.Usagef("--priority 0 is not one of 1 (first) to 5 (last)")
+	}
+	for _, h := range f.headers {
+		name, value, ok := strings.Cut(h, "=")
+		if !ok || name == "" {
+			return nil, exit.Usagef("--header %q is not NAME=VALUE", h)
+		}
+		if o.Headers == nil {
+			o.Headers = map[string]string{}
+		}
+		o.Headers[name] = value
+	}
+	if f.delay < 0 || f.expiry < 0 || f.lease < 0 {
+		return nil, exit.Usagef("--delay, --expiry and --lease count from now on and may not be negative")
+	}
+	if f.delay > 0 {
+		o.Start = &matchingpb.TaskOptions_Delay{Delay: durationpb.New(f.delay)}
+	}
+	if f.expiry > 0 {
+		o.Expiry = durationpb.New(f.expiry)
+	}
+	if f.lease > 0 {
+		o.LeaseDuration = durationpb.New(f.lease)
+	}
+	return o, nil
+}
+
+// ParseDurability reads the value of a --durability flag.
+func ParseDurability(s string) (matchingpb.Durability, error) {
+	switch s {
+	case "durable":
+		return matchingpb.Durability_DURABILITY_DURABLE, nil
+	case "hand-off":
+		return matchingpb.Durability_DURABILITY_HAND_OFF, nil
+	}
+	return 0, exit.Usagef("--durability %q is not one of durable, hand-off", s)
+}

@@ -1,0 +1,34 @@
+package ledger
+
+import "github.com/taskring/taskring/matching/task"
+
+// Counts are running totals since the load, and what is in memory now.
+type Counts struct {
+	Memory  int            // entries in memory
+	ByState [Dying + 1]int // entries in memory by state
+
+	Added, Refused, Granted, Completed, Elided uint64
+	Failed, Released, LeasesExpired            uint64
+	Expired, Died                              uint64
+}
+
+// Counts returns the counts as of now.
+func (l *Ledger) Counts() Counts { return l.counts }
+
+// Backlog is how many tasks are not finished. It is exact while memory holds
+// everything, else it leans on the estimate that was loaded.
+func (l *Ledger) Backlog() int64 {
+	s := &l.counts.ByState
+	return int64(s[Ready]+s[Leased]+s[Delayed]) + l.spilledRows
+}
+
+// Spilled is about how many tasks only the store has.
+func (l *Ledger) Spilled() int64 { return l.spilledRows }
+
+// Levels returns, per priority, the read mark and the number of ready tasks in memory.
+func (l *Ledger) Levels() (read [task.Priorities]task.ID, ready [task.Priorities]int) {
+	for i := range l.levels {
+		read[i], ready[i] = l.levels[i].read, l.levels[i].ready
+	}
+	return read, ready
+}

@@ -1,0 +1,180 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/taskring/taskring/matching/ledger"
+	"github.com/taskring/taskring/matching/row"
+	"github.com/taskring/taskring/matching/task"
+)
+
+// Stats describes a loaded partition. Ready, Leased and Delayed count what is in
+// memory; Spilled is about how many tasks only the store has.
+type Stats struct {
+	Epoch   task.Epoch
+	Ready   int64
+	Leased  int64
+	Delayed int64
+	Spilled int64
+	Backlog int64 // tasks not finished: all of the above
+
+	// OldestReady is since when the longest-waiting ready task waits; 0 = none.
+	OldestReady task.Micros
+	// Empty is certain: the partition holds no task, ready, delayed or leased.
+	Empty bool
+	// LeasesLimited: ready tasks wait because matching.maxLeases is reached.
+	LeasesLimited bool
+
+	WaitingPolls int
+	Pollers      []Poller
+	LastUsed     time.Time
+	Counts       ledger.Counts
+}
+
+// Describe returns what the partition looks like now.
+func (q *Queue) Describe() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	core := q.mu.core
+	c := core.ledger.Counts()
+	oldest, _ := core.matcher.Oldest()
+	return Stats{
+		Epoch: core.ledger.Epoch(),
+		Ready: int64(c.ByState[ledger.Ready]), Leased: int64(c.ByState[ledger.Leased]), Delayed: int64(c.ByState[ledger.Delayed]),
+		Spilled: core.ledger.Spilled(), Backlog: core.ledger.Backlog(),
+		OldestReady: oldest, Empty: core.ledger.Drained(), LeasesLimited: core.limited,
+		WaitingPolls: core.matcher.Polls(), Pollers: q.mu.pollers.recent(time.Now()),
+		LastUsed: q.mu.active, Counts: c,
+	}
+}
+
+// IdleSince returns since when nobody uses the partition, or false while polls
+// wait, workers hold tasks, or something is on its way to the store.
+func (q *Queue) IdleSince() (time.Time, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	core := q.mu.core
+	busy := core.matcher.Polls() > 0 || core.ledger.Counts().ByState[ledger.Leased] > 0 || core.WantsTake()
+	return q.mu.active, !busy
+}
+
+// Description is one task as it stands.
+type Description struct {
+	Task        *task.Task
+	State       ledger.State
+	Attempts    uint32
+	Deliveries  uint32
+	Due         task.Micros
+	Identity    string // of the worker that has, or last had, the task
+	DeathReason string
+	DiedAt      task.Micros
+}
+
+// Get describes a task of the partition, or returns a NotFound error.
+func (q *Queue) Get(ctx context.Context, id task.ID) (Description, error) {
+	if d, ok := q.inMemory(id); ok {
+		return d, nil
+	}
+	records, err := q.cfg.Store.Get(ctx, q.cfg.Partition, []task.ID{id})
+	if err != nil {
+		return Description{}, task.Errorf(task.StoreUnavailable, "reading task %s: %w", id, err)
+	}
+	if d, ok := q.inMemory(id); ok { // it came into memory meanwhile; memory is newer
+		if d.Task == nil {
+			d.Task = taskOf(records[0])
+		}
+		return d, nil
+	}
+	if !records[0].Found {
+		return Description{}, task.Errorf(task.NotFound, "partition %s has no task %s: it is finished, or never was", q.cfg.Partition, id)
+	}
+	return describe(records[0]), nil
+}
+
+// inMemory describes a task whose body is in memory.
+func (q *Queue) inMemory(id task.ID) (Description, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.mu.core.ledger.Find(id)
+	if e == nil || e.Task == nil || e.State == ledger.Finished {
+		return Description{}, false
+	}
+	d := Description{Task: e.Task, State: e.State, Attempts: e.Attempts, Deliveries: e.Delivery, Identity: e.Identity}
+	if e.State == ledger.Delayed {
+		d.Due = e.Due
+	}
+	return d, true
+}
+
+func taskOf(r row.Record) *task.Task {
+	if r.Kind == row.Dead {
+		return r.Dead.Task
+	}
+	return r.Task.Task
+}
+
+// describe describes a task from what the store has of it.
+func describe(r row.Record) Description {
+	d := Description{Task: taskOf(r), State: ledger.Ready}
+	if r.Kind == row.Dead {
+		d.State, d.DeathReason, d.DiedAt = ledger.Dying, r.Dead.Reason, r.Dead.At
+		d.Attempts, d.Deliveries = d.Task.Attempts, d.Task.Deliveries
+		return d
+	}
+	if r.Task.Due != 0 {
+		d.State, d.Due = ledger.Delayed, r.Task.Due
+	}
+	lease := r.Lease
+	if lease == nil {
+		lease = r.Task.Folded
+	}
+	if lease != nil {
+		d.Attempts, d.Deliveries, d.Identity = lease.Attempts, lease.Delivery, lease.Identity
+		if lease.Live {
+			d.State = ledger.Leased
+		}
+	}
+	return d
+}
+
+// PeekRequest asks for a page of tasks in the order of hand-out, without taking
+// them: first task rows by priority, then scheduled rows by due time, or dead
+// rows alone.
+type PeekRequest struct {
+	Kind     row.Kind      // Tasks, Scheduled or Dead
+	Priority task.Priority // Tasks only
+	After    row.Position
+	Items    int
+}
+
+// Peek returns a page of the tasks that the store has, and whether there are
+// more. Tasks that were added within the last moments may be missing.
+func (q *Queue) Peek(ctx context.Context, r PeekRequest) ([]Description, bool, error) {
+	const maxBytes = 2 << 20
+	page, err := q.cfg.Store.Scan(ctx, q.cfg.Partition, row.Scan{
+		Kind: r.Kind, Priority: r.Priority, After: r.After, Items: r.Items, Bytes: maxBytes,
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("reading partition %s: %w", q.cfg.Partition, err)
+	}
+	var ds []Description
+	for _, t := range page.Tasks {
+		ds = append(ds, q.current(describe(row.Record{Found: true, Kind: r.Kind, Task: t})))
+	}
+	for _, d := range page.Dead {
+		ds = append(ds, describe(row.Record{Found: true, Kind: row.Dead, Dead: d}))
+	}
+	return ds, page.More, nil
+}
+
+// current brings a description up to date with memory, which knows leases.
+func (q *Queue) current(d Description) Description {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.mu.core.ledger.Find(d.Task.ID); e != nil {
+		d.State, d.Attempts, d.Deliveries, d.Identity = e.State, e.Attempts, e.Delivery, e.Identity
+	}
+	return d
+}

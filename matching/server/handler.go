@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/taskring/taskring/matching/engine"
+	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/queue"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
+)
+
+// Settings are what may change while the handler serves; they are read at each
+// call. Zero values are the defaults.
+type Settings struct {
+	Limits     wire.Limits
+	PollWait   time.Duration // of polls that name no wait of their own; default 60 s
+	PollMargin time.Duration // polls end so long before the call's deadline; default 1 s
+	PageSize   int           // of lists, when the request names none; default 100
+	MaxPage    int           // larger pages are cut; default 1,000
+}
+
+func (s Settings) withDefaults() Settings {
+	s.Limits = s.Limits.WithDefaults()
+	setDefault(&s.PollWait, time.Minute)
+	setDefault(&s.PollMargin, time.Second)
+	setDefault(&s.PageSize, 100)
+	setDefault(&s.MaxPage, 1000)
+	return s
+}
+
+// HandlerConfig is what a handler is made of. Engine is required.
+type HandlerConfig struct {
+	Engine   *engine.Engine
+	Settings func() Settings
+	// Unrouted serves requests that name no partition. Without it they are
+	// refused.
+	Unrouted matchingpb.MatchingServiceServer
+	// Healthy returns why the store takes no writes now, or nil. Adds are refused
+	// while it does.
+	Healthy func() error
+	Meter   metric.Meter
+}
+
+// Handler serves the methods of the matching service, over gRPC through a Server
+// or called directly. Its errors are those of the domain. Methods of later
+// versions answer UNIMPLEMENTED.
+type Handler struct {
+	matchingpb.UnimplementedMatchingServiceServer
+
+	cfg     HandlerConfig
+	metrics *instruments
+
+	polling  context.Context // ended when polls are to end
+	endPolls context.CancelFunc
+}
+
+// NewHandler makes a handler over an engine.
+func NewHandler(cfg HandlerConfig) (*Handler, error) {
+	if cfg.Engine == nil {
+		return nil, errors.New("server: HandlerConfig.Engine is missing")
+	}
+	if cfg.Settings == nil {
+		cfg.Settings = func() Settings { return Settings{} }
+	}
+	if cfg.Healthy == nil {
+		cfg.Healthy = func() error { return nil }
+	}
+	metrics, err := newInstruments(cfg.Meter)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{cfg: cfg, metrics: metrics}
+	h.polling, h.endPolls = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// SetUnrouted sets the handler of requests that name no partition, before the
+// first call is served: the routing client needs the handler, and the handler
+// the client.
+func (h *Handler) SetUnrouted(u matchingpb.MatchingServiceServer) { h.cfg.Unrouted = u }
+
+// EndPolls ends the polls that wait, with SHUTDOWN, and those that come later.
+// Other calls go on.
+func (h *Handler) EndPolls() { h.endPolls() }
+
+// untilPollsEnd returns a context that also ends with EndPolls.
+func (h *Handler) untilPollsEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(h.polling, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (h *Handler) settings() Settings { return h.cfg.Settings().withDefaults() }
+
+// decoder reads requests by the limits in force; adds count from now.
+func (h *Handler) decoder() wire.Decoder {
+	return wire.Decoder{Limits: h.settings().Limits, Now: task.At(time.Now())}
+}
+
+// unrouted returns who serves requests without a partition.
+func (h *Handler) unrouted() (matchingpb.MatchingServiceServer, error) {
+	if h.cfg.Unrouted == nil {
+		return nil, task.Errorf(task.Invalid, "task_queue.partition is missing: this node routes no requests, so name a partition, 0 is the root")
+	}
+	return h.cfg.Unrouted, nil
+}
+
+// on runs f on the partition, once more when f caught it closing: by then it has
+// been unloaded and is loaded again.
+func (h *Handler) on(ctx context.Context, p partition.ID, use engine.Use, f func(*queue.Queue) error) error {
+	for retried := false; ; retried = true {
+		q, err := h.cfg.Engine.Queue(ctx, p, use)
+		if err != nil {
+			return err
+		}
+		err = f(q)
+		if retried || !errors.Is(err, task.PartitionClosing) {
+			return err
+		}
+	}
+}
+
+// takesAdds refuses adds while the store takes no writes.
+func (h *Handler) takesAdds() error {
+	if err := h.cfg.Healthy(); err != nil {
+		return task.Errorf(task.StoreUnavailable, "the store takes no writes now: %w", err)
+	}
+	return nil
+}
+
+// checkCaller refuses a caller whose own partition counts are too far off:
+// by more than 1, and by more than half. Counts that are not known pass.
+func (h *Handler) checkCaller(q partition.Queue, caller partition.Counts, use engine.Use) error {
+	if !caller.Valid() {
+		return nil
+	}
+	ours := h.cfg.Engine.Counts(q)
+	theirs, own := caller.Read, ours.Read
+	if use == engine.Add {
+		theirs, own = caller.Write, ours.Write
+	}
+	if low, high := min(theirs, own), max(theirs, own); high-low <= 1 || 2*high <= 3*low {
+		return nil
+	}
+	return &task.Error{
+		Reason:  task.StaleCounts,
+		Message: "the caller's partition counts are too far off: refresh them",
+		Stale:   &task.Stale{Why: task.CountsTooDifferent, Counts: ours},
+	}
+}
+
+// sendCounts puts the counts in force into the trailer of a single call, and
+// checks those that came in its header.
+func (h *Handler) sendCounts(ctx context.Context, q partition.Queue, use engine.Use) error {
+	if callOf(ctx) == nil {
+		return nil // a call within the process reads the settings itself
+	}
+	if err := (wire.PartitionCounts{Counts: h.cfg.Engine.Counts(q)}).SetTrailer(ctx); err != nil {
+		return task.Errorf(task.Internal, "setting the trailer: %w", err)
+	}
+	caller, err := wire.ParsePartitionCountsFromIncomingContext(ctx)
+	if err != nil {
+		return task.Errorf(task.Invalid, "header %s: %w", "pcnt-bin", err)
+	}
+	return h.checkCaller(q, caller.Counts, use)
+}

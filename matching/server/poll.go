@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/taskring/taskring/matching/engine"
+	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/queue"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
+)
+
+// PollTask waits for tasks. An empty answer is no error and says why it is empty.
+func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, error) {
+	s := h.settings()
+	poll, err := wire.Decoder{Limits: s.Limits}.Poll(r)
+	if err != nil {
+		return nil, err
+	}
+	if !poll.Target.IsPartition {
+		next, err := h.unrouted()
+		if err != nil {
+			return nil, err
+		}
+		return next.PollTask(ctx, r)
+	}
+	p := poll.Target.Partition()
+	if err := h.sendCounts(ctx, p.Queue, engine.Read); err != nil {
+		return nil, err
+	}
+	var q *queue.Queue
+	var got queue.PollResult
+	waiting, cancel := h.untilPollsEnd(ctx)
+	defer cancel()
+	began := time.Now()
+	if waiting.Err() == nil {
+		err = h.on(waiting, p, engine.Read, func(loaded *queue.Queue) error {
+			q = loaded
+			got = q.Poll(waiting, queue.PollRequest{
+				ID: poll.ID, Identity: poll.Identity, Max: poll.MaxTasks, LeaseDuration: poll.Lease,
+				MinPriority: poll.MinPriority, Wait: waitOf(ctx, poll, s) - time.Since(began),
+			})
+			return nil
+		})
+	}
+	switch {
+	case h.polling.Err() != nil && len(got.Grants) == 0:
+		got.Empty, err = queue.Shutdown, nil
+	case err != nil:
+		h.metrics.polled(p.Queue, reasonLabel(err))
+		return nil, err
+	}
+	if len(got.Grants) > 0 && !h.deliverable(ctx, q, got.Grants) {
+		got = queue.PollResult{Empty: queue.Cancelled}
+	}
+	return h.pollResponse(p, poll, got), nil
+}
+
+// waitOf returns how long a poll waits: what it asks for, and less than the
+// call's deadline by the margin, or by a quarter of it when that is shorter.
+func waitOf(ctx context.Context, p wire.Poll, s Settings) time.Duration {
+	wait := s.PollWait
+	if p.HasWait {
+		wait = p.Wait
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		wait = min(wait, left-min(s.PollMargin, left/4))
+	}
+	return max(wait, 0)
+}
+
+// deliverable reports whether grants can still be sent to their caller, and
+// releases them when they cannot, now or once gRPC says so.
+func (h *Handler) deliverable(ctx context.Context, q *queue.Queue, granted []queue.Granted) bool {
+	release := func() {
+		grants := make([]task.Grant, len(granted))
+		for i, g := range granted {
+			grants[i] = g.Grant
+		}
+		h.metrics.undelivered(len(grants))
+		q.Release(grants) // not waited for: nobody hears of the outcome
+	}
+	if ctx.Err() != nil {
+		release()
+		return false
+	}
+	onUndelivered(ctx, release)
+	return true
+}
+
+func (h *Handler) pollResponse(p partition.ID, poll wire.Poll, got queue.PollResult) *matchingpb.PollTaskResponse {
+	out := &matchingpb.PollTaskResponse{
+		EmptyReason: emptyReason(got.Empty),
+		Counts:      wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}.Encode(),
+		BacklogHint: got.Backlog,
+	}
+	if got.Owner != nil {
+		out.MovedTo = wire.EncodeOwnership(*got.Owner)
+	}
+	if len(got.Grants) == 0 {
+		h.metrics.polled(p.Queue, out.GetEmptyReason().String())
+		return out
+	}
+	granted := make([]wire.Granted, len(got.Grants))
+	for i, g := range got.Grants {
+		granted[i] = wire.Granted{
+			Store: h.cfg.Engine.StoreID(), Partition: p, Grant: g.Grant,
+			Attempt: g.Attempt, Lease: g.Duration, Task: g.Task,
+		}
+	}
+	if poll.Columns {
+		out.Batches = wire.EncodeColumns(granted)
+	} else {
+		out.Tasks = wire.EncodeTokens(granted)
+	}
+	h.metrics.dispatched(p.Queue, got.Grants)
+	return out
+}
+
+func emptyReason(r queue.EmptyReason) matchingpb.EmptyReason {
+	switch r {
+	case queue.Timeout:
+		return matchingpb.EmptyReason_EMPTY_REASON_TIMEOUT
+	case queue.Moved:
+		return matchingpb.EmptyReason_EMPTY_REASON_MOVED
+	case queue.Shutdown:
+		return matchingpb.EmptyReason_EMPTY_REASON_SHUTDOWN
+	case queue.WorkerShutdown:
+		return matchingpb.EmptyReason_EMPTY_REASON_WORKER_SHUTDOWN
+	case queue.Cancelled:
+		return matchingpb.EmptyReason_EMPTY_REASON_CANCELLED
+	default:
+		return matchingpb.EmptyReason_EMPTY_REASON_UNSPECIFIED
+	}
+}
+
+// CancelPoll ends a poll that waits.
+func (h *Handler) CancelPoll(ctx context.Context, r *matchingpb.CancelPollRequest) (*matchingpb.CancelPollResponse, error) {
+	var f wire.Fields
+	target := f.Target("task_queue", r.GetTaskQueue())
+	if r.GetPollId() == "" {
+		f.Addf("poll_id", "is missing: only polls with an id can be cancelled")
+	}
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	if !target.IsPartition {
+		next, err := h.unrouted()
+		if err != nil {
+			return nil, err
+		}
+		return next.CancelPoll(ctx, r)
+	}
+	q, ok := h.cfg.Engine.Loaded(target.Partition())
+	return &matchingpb.CancelPollResponse{Found: ok && q.CancelPoll(r.GetPollId())}, nil
+}
+
+// reasonLabel is the reason of an error as a metric's label.
+func reasonLabel(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "CALLER_LEFT"
+	}
+	return task.ReasonOf(err).String()
+}

@@ -1,0 +1,3 @@
+package pebble
+
+func runChild() {}

@@ -1,0 +1,3 @@
+package matching
+
+func Export() {}

@@ -1,0 +1,5 @@
+package backlog
+
+import "os"
+
+var script, _ = os.ReadFile("testdata/script")

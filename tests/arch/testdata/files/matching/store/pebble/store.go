@@ -1,0 +1,5 @@
+package pebble
+
+import "os"
+
+var dir = os.MkdirAll("data", 0o750)

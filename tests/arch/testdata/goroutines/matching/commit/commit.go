@@ -1,0 +1,3 @@
+package commit
+
+func run() { go run() }

@@ -1,0 +1,3 @@
+package ring
+
+func race() { go race() }

@@ -1,0 +1,3 @@
+package task
+
+import _ "github.com/taskring/taskring/partition"

@@ -1,0 +1,3 @@
+package partition
+
+import _ "pgregory.net/rapid"

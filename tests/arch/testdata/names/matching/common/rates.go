@@ -1,0 +1,1 @@
+package rates // want "package name common says nothing"

@@ -1,0 +1,2 @@
+// Package partition names things.
+package partition // want "comment of partition is too short"

@@ -1,0 +1,1 @@
+package ring // want "package ring has no package comment"

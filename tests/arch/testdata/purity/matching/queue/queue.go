@@ -1,0 +1,8 @@
+package queue
+
+import (
+	"context"
+	"time"
+)
+
+var started, background = time.Now(), context.Background()

@@ -1,0 +1,3 @@
+package storetest
+
+import _ "testing"

@@ -1,0 +1,3 @@
+package cluster
+
+import _ "testing"
