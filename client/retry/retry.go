@@ -95,6 +95,24 @@ const (
 	Other
 )
 
+// String returns the action in lower case, for metrics and logs.
+func (a Action) String() string {
+	switch a {
+	case Stop:
+		return "stop"
+	case Same:
+		return "same"
+	case Reroute:
+		return "reroute"
+	case Recount:
+		return "recount"
+	case Other:
+		return "other"
+	default:
+		return "unknown"
+	}
+}
+
 // Decision is an action and the wait before it.
 type Decision struct {
 	Action Action

@@ -17,6 +17,10 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
+// ErrAbandoned is matched by the error of a Stop that gave up: a commit may still
+// be running in the store, which must not be closed then.
+var ErrAbandoned = errors.New("commit lanes were stopped with changes left to commit")
+
 // Source is a partition that has changes to commit. It must be comparable; a
 // pointer is. All calls but Partition come from the partition's lane, one at a
 // time. None may block.
@@ -136,9 +140,8 @@ func (ls *Lanes) Start() {
 }
 
 // Stop commits what is dirty and waits for the lanes to end. When ctx ends
-// first it gives up, ends the calls to the store and returns the cause; a store
-// that does not heed its context may then still be inside a commit. Stop may be
-// called twice and before Start.
+// first it gives up, ends the calls to the store and returns ErrAbandoned with the
+// cause. Stop may be called twice and before Start.
 func (ls *Lanes) Stop(ctx context.Context) error {
 	ls.mu.Lock()
 	if !ls.mu.stopped {
@@ -156,7 +159,7 @@ func (ls *Lanes) Stop(ctx context.Context) error {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return fmt.Errorf("commit lanes were stopped with changes left to commit: %w", context.Cause(ctx))
+			return fmt.Errorf("%w: %w", ErrAbandoned, context.Cause(ctx))
 		}
 	}
 	return nil

@@ -383,8 +383,8 @@ func TestStopIsBounded(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.lanes.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Stop = %v, want the deadline", err)
+		if err := b.lanes.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrAbandoned) {
+			t.Errorf("Stop = %v, want ErrAbandoned and the deadline", err)
 		}
 		close(b.store.hang)
 		if err := b.lanes.Stop(context.Background()); err != nil {

@@ -17,9 +17,12 @@ const (
 	longestSweep  = 30 * time.Second
 )
 
-// janitor unloads idle partitions until the engine stops.
+// janitor unloads idle partitions and keeps the raised counts until the engine
+// stops.
 func (e *Engine) janitor() {
-	timer := time.NewTimer(0)
+	s := e.cfg.Settings().withDefaults()
+	counts := s.Counts
+	timer := time.NewTimer(sweepEvery(s.IdleTimeout))
 	defer timer.Stop()
 	for {
 		select {
@@ -29,8 +32,13 @@ func (e *Engine) janitor() {
 		}
 		idle := e.cfg.Settings().withDefaults().IdleTimeout
 		e.sweep(idle)
-		timer.Reset(min(max(idle/10, shortestSweep), longestSweep))
+		counts = e.maybeRaise(counts)
+		timer.Reset(sweepEvery(idle))
 	}
+}
+
+func sweepEvery(idle time.Duration) time.Duration {
+	return min(max(idle/10, shortestSweep), longestSweep)
 }
 
 // sweep unloads what was idle for so long, one after the other: there is no
@@ -61,7 +69,7 @@ func (e *Engine) preload() {
 	var loads sync.WaitGroup
 	defer loads.Wait()
 	began, count := time.Now(), 0
-	err := e.eachListed(e.ctx, partition.ID{}, func(l store.Listed) bool {
+	err := e.raise(e.ctx, s.Counts.Read, func(l store.Listed) bool {
 		if !l.Meta.MayHold {
 			return true
 		}

@@ -10,10 +10,47 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
-// Counts returns the partition counts in force for a queue.
-func (e *Engine) Counts(partition.Queue) partition.Counts {
+// Counts returns the partition counts in force for a queue: those of the
+// settings, the read count raised to the highest partition that may still hold
+// tasks, so that pollers find what was added under higher counts.
+func (e *Engine) Counts(q partition.Queue) partition.Counts {
 	c := e.cfg.Settings().withDefaults().Counts
+	if raised := e.raised.Load(); raised != nil {
+		c.Read = max(c.Read, (*raised)[q])
+	}
 	return partition.Counts{Read: c.Read, Write: c.Write}
+}
+
+// raise looks through the catalogue for partitions beyond the read count that
+// may hold tasks. each, when set, is told of every partition that is listed, and
+// ends the listing by returning false.
+func (e *Engine) raise(ctx context.Context, read int32, each func(store.Listed) bool) error {
+	raised := map[partition.Queue]int32{}
+	err := e.eachListed(ctx, partition.ID{}, func(l store.Listed) bool {
+		if p := l.Partition; l.Meta.MayHold && p.Number >= read {
+			raised[p.Queue] = max(raised[p.Queue], p.Number+1)
+		}
+		return each == nil || each(l)
+	})
+	if err == nil {
+		e.raised.Store(&raised)
+	}
+	return err
+}
+
+// maybeRaise does so when the settings changed, or some queue was raised before
+// and may be drained by now.
+func (e *Engine) maybeRaise(before Counts) Counts {
+	now := e.cfg.Settings().withDefaults().Counts
+	raised := e.raised.Load()
+	if now == before && (raised == nil || len(*raised) == 0) {
+		return now
+	}
+	if err := e.raise(e.ctx, now.Read, nil); err != nil {
+		e.cfg.Logger.Warn("partitions cannot be listed, it is tried again", "error", err)
+		return before
+	}
+	return now
 }
 
 // checkCounts refuses numbers that the counts leave out.

@@ -29,9 +29,10 @@
 // Each queue has read >= write >= 1 partitions by the settings. Writes to
 // numbers at or above the write count and reads of numbers at or above the read
 // count are refused with the counts in force, so that a caller with old counts
-// learns the new ones. What was handed out may be settled wherever it came from,
-// and a partition that the catalogue already knows may always be read: lowering
-// the counts strands nothing.
+// learns the new ones. What was handed out may be settled wherever it came from.
+// Lowering the counts strands nothing: a partition that the catalogue knows may
+// always be read, and the read count that callers are told is raised to the
+// highest partition of the queue that may still hold tasks.
 //
 // # Goroutines
 //

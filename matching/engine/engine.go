@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/taskring/taskring/matching/backlog"
@@ -21,6 +22,7 @@ type Engine struct {
 	wheel   *Wheel
 	table   *table[*queue.Queue]
 	share   readAhead
+	raised  atomic.Pointer[map[partition.Queue]int32] // read counts above those of the settings
 	metrics *instruments
 
 	background sync.WaitGroup  // janitor and preload

@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/taskring/taskring/matching/row"
@@ -322,7 +325,8 @@ func (l *Ledger) Resolve(epoch task.Epoch, meta row.Meta, records []row.Record) 
 	l.endFlight()
 }
 
-var errNotStored = task.Errorf(task.StoreUnavailable, "its outcome was unknown and it turned out not to be stored")
+// errNotStored is why adds are refused after an unknown outcome was resolved.
+var errNotStored = errors.New("the outcome of its commit was unknown, and it turned out not to be stored")
 
 // LostEpoch: another run holds the partition; the mutation taken last is surely
 // not stored.
@@ -342,8 +346,10 @@ func (l *Ledger) Lose(owner task.Ownership, why string) {
 	l.lost = true
 	notOwner := task.Errorf(task.NotOwner, "this node does not hold partition %s: %s", l.partition, why)
 	notOwner.Owner = &owner
+	l.lostErr = notOwner
 	unknown := task.Errorf(task.OutcomeUnknown, "partition %s was lost before it was known whether the task is stored", l.partition)
-	for _, e := range l.tasks {
+	for _, id := range slices.Sorted(maps.Keys(l.tasks)) {
+		e := l.tasks[id]
 		l.unqueue(e)
 		switch {
 		case !e.adding:

@@ -124,7 +124,8 @@ type Ledger struct {
 	metaAt      int64 // when metadata was last taken, on the monotonic clock
 	closing     bool
 	lost        bool
-	closed      bool // the closing metadata is stored
+	lostErr     error // what everybody is told once it is lost
+	closed      bool  // the closing metadata is stored
 
 	retryReadAt int64
 	spilledRows int64 // estimate of rows that only the store has

@@ -20,7 +20,9 @@ type Failure struct {
 // now, or nil.
 func (l *Ledger) Admit(items, bytes int) error {
 	switch {
-	case l.lost || l.closing:
+	case l.lost:
+		return l.lostErr
+	case l.closing:
 		return task.Errorf(task.PartitionClosing, "partition %s is being unloaded", l.partition)
 	case l.seq+uint64(items) > maxSeq:
 		return task.Errorf(task.NotReady, "partition %s has used up the ids of epoch %d and must be loaded again", l.partition, l.epoch)
@@ -115,7 +117,7 @@ func (l *Ledger) CanGrant() bool { return len(l.leases.items) < l.limits.MaxLeas
 // Complete settles a grant as done. See the answer table in
 // docs/reliability.md, which has one test per row.
 func (l *Ledger) Complete(g task.Grant, tk Ticket) {
-	if e := l.tasks[g.ID]; e != nil {
+	if e := l.tasks[g.ID]; e != nil && !l.lost {
 		l.completeEntry(e, g, tk)
 		return
 	}
@@ -263,7 +265,7 @@ func (e *Entry) setFailure(message string) {
 
 // withEntry runs the operation on a task in memory, or once it was looked up.
 func (l *Ledger) withEntry(id task.ID, now time.Time, o op) {
-	if e := l.tasks[id]; e != nil {
+	if e := l.tasks[id]; e != nil && !l.lost {
 		o.run(e, now)
 		return
 	}

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/taskring/taskring/matching/row"
@@ -50,7 +52,7 @@ func (l *Ledger) lookUp(id task.ID, o op) {
 	a := Answer{Ticket: o.tk, ID: id}
 	switch {
 	case l.lost:
-		a.Err = task.Errorf(task.NotOwner, "partition %s is held by another node", l.partition)
+		a.Err = l.lostErr
 	case id > task.MakeID(l.epoch, l.seq) || id.Seq() == 0:
 		a.Err = task.Errorf(task.Invalid, "task id %s was never given out by partition %s", id, l.partition)
 	case l.read.waiting >= l.limits.Lookups:
@@ -75,8 +77,8 @@ func (l *Ledger) fetch(e *Entry) {
 }
 
 func (l *Ledger) failLookups(err error) {
-	for id, ops := range l.read.ops {
-		for _, o := range ops {
+	for _, id := range slices.Sorted(maps.Keys(l.read.ops)) {
+		for _, o := range l.read.ops[id] {
 			l.answer(Answer{Ticket: o.tk, ID: id, Err: err})
 		}
 	}

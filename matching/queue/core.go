@@ -1,6 +1,9 @@
 package queue
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/taskring/taskring/matching/ledger"
@@ -26,6 +29,7 @@ type Core struct {
 	matcher match.Matcher
 	polls   map[string]*Poll // those with an id
 	waiting map[*Poll]struct{}
+	pollSeq uint64
 	ended   []*Poll
 	touched []*Poll
 	limited bool // the limit on leases kept a task from a poll
@@ -53,6 +57,7 @@ type Poll struct {
 	Result        PollResult
 
 	waiter match.Poll
+	seq    uint64 // in the order of Wait
 	done   chan struct{}
 }
 
@@ -68,6 +73,11 @@ const (
 	WorkerShutdown             // the worker said that it stops
 	Cancelled                  // by CancelPoll, or the caller left
 )
+
+// String returns the reason in words.
+func (r EmptyReason) String() string {
+	return [...]string{"not empty", "timeout", "moved", "shutdown", "worker shutdown", "cancelled"}[min(r, Cancelled)]
+}
 
 // PollResult is how a poll ended. Grants is empty unless Empty is NotEmpty.
 type PollResult struct {
@@ -132,6 +142,8 @@ func (c *Core) Wait(p *Poll, want int, minPriority task.Priority) {
 		c.polls[p.ID] = p
 	}
 	p.waiter = match.Poll{Want: max(want, 1), MinPriority: minPriority, Value: p}
+	c.pollSeq++
+	p.seq = c.pollSeq
 	c.waiting[p] = struct{}{}
 	c.matcher.Wait(&p.waiter)
 }
@@ -156,7 +168,8 @@ func (c *Core) End(p *Poll, r PollResult) bool {
 
 // EndAll ends every waiting poll with the result.
 func (c *Core) EndAll(r PollResult) {
-	for p := range c.waiting {
+	byAge := slices.SortedFunc(maps.Keys(c.waiting), func(a, b *Poll) int { return cmp.Compare(a.seq, b.seq) })
+	for _, p := range byAge {
 		c.End(p, r)
 	}
 }

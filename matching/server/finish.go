@@ -156,7 +156,7 @@ func (h *Handler) FailTasks(ctx context.Context, r *matchingpb.FailTasksRequest)
 // one call, each exception in one of its own.
 func (h *Handler) failRefs(ctx context.Context, field string, b *matchingpb.FailBatch) *settling {
 	d := h.decoder()
-	refs, err := d.Refs(field+".grants", b.GetGrants())
+	refs, err := h.readRefs(field+".grants", b.GetGrants())
 	if err != nil {
 		return &settling{whole: err}
 	}

@@ -78,15 +78,31 @@ func (h *Handler) token(field string, b []byte) (task.Token, error) {
 	if err := f.Err(); err != nil {
 		return t, err
 	}
-	if t.Store != h.cfg.Engine.StoreID() {
-		f.Addf(field, "was given out by another store than this node's")
+	return t, h.ours(field, t.Store)
+}
+
+// ours refuses grants of another store than this node's.
+func (h *Handler) ours(field string, store task.StoreID) error {
+	if store == h.cfg.Engine.StoreID() {
+		return nil
 	}
-	return t, f.Err()
+	var f wire.Fields
+	f.Addf(field, "was given out by another store than this node's")
+	return f.Err()
+}
+
+// readRefs reads grants in columns and refuses those of another store.
+func (h *Handler) readRefs(field string, m *matchingpb.GrantRefs) (wire.Refs, error) {
+	refs, err := h.decoder().Refs(field, m)
+	if err != nil {
+		return refs, err
+	}
+	return refs, h.ours(field+".store_id", refs.Store)
 }
 
 // refs starts a batch of grants in columns.
 func (h *Handler) refs(ctx context.Context, field string, m *matchingpb.GrantRefs, do verb) *settling {
-	refs, err := h.decoder().Refs(field, m)
+	refs, err := h.readRefs(field, m)
 	if err != nil {
 		return &settling{whole: err}
 	}

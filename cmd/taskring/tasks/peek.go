@@ -100,8 +100,8 @@ func taskColumns() []output.Column {
 	}
 }
 
-// printTasks prints a page; a table has its titles on the first one only, and
-// a page without tasks prints none but the titles.
+// printTasks prints a page. A table shows its titles even when there is no task
+// at all, but not for an empty page behind others.
 func printTasks(w io.Writer, format output.Format, tasks []*matchingpb.TaskDescription, first bool) error {
 	if format == output.JSON {
 		for _, t := range tasks {

@@ -107,11 +107,13 @@ func (l *logger) listener() *pebbledb.EventListener {
 		DataCorruption: func(info pebbledb.DataCorruptionInfo) {
 			l.throttled(slog.LevelError, "a file is corrupt: "+info.String())
 		},
-		DiskSlow: func(info pebbledb.DiskSlowInfo) {
-			l.throttled(slog.LevelWarn, "the disk is slow: "+info.String())
-		},
 		WriteStallBegin: func(info pebbledb.WriteStallBeginInfo) {
 			l.throttled(slog.LevelWarn, "commits wait for the disk: "+info.Reason)
 		},
 	}
+}
+
+// diskSlow takes calls of the file system that hang.
+func (l *logger) diskSlow(info pebbledb.DiskSlowInfo) {
+	l.throttled(slog.LevelWarn, "the disk is slow: "+info.String())
 }

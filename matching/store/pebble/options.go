@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"time"
@@ -45,6 +46,9 @@ const (
 	// memTables is how many memory tables may wait for their flush before
 	// commits do.
 	memTables = 4
+	// slowDiskAfter is how long one call of the file system takes before it is
+	// logged as slow.
+	slowDiskAfter = 5 * time.Second
 )
 
 func (o *Options) ensureDefaults() error {
@@ -76,10 +80,12 @@ func (o *Options) ensureDefaults() error {
 
 // pebbleOptions returns the options that every store runs with, tests included:
 // they swap the file system and nothing else. The package doc tells what was
-// tried.
-func (o *Options) pebbleOptions(log *logger) *pebbledb.Options {
+// tried. The closer ends the watch over the disk, once the database is closed
+// or could not be opened.
+func (o *Options) pebbleOptions(d disk) (*pebbledb.Options, io.Closer) {
+	watched, closer := vfs.WithDiskHealthChecks(d, slowDiskAfter, nil, d.log.diskSlow)
 	po := &pebbledb.Options{
-		FS: lockNamer{o.FS},
+		FS: watched,
 		// Fixed, so that a new version of the library does not write what the
 		// previous version of the server cannot read.
 		FormatMajorVersion: pebbledb.FormatValueSeparation,
@@ -93,13 +99,12 @@ func (o *Options) pebbleOptions(log *logger) *pebbledb.Options {
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             0, // every commit syncs
 
-		Logger:        log,
-		EventListener: log.listener(),
+		Logger:        d.log,
+		EventListener: d.log.listener(),
 	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		po.Levels[i].Compression = func() *block.CompressionProfile { return block.FastestCompression }
 	}
-	po.WithFSDefaults()
-	return po
+	return po, closer
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"sync"
 	"time"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/task"
@@ -24,10 +22,12 @@ var (
 
 // Store is the embedded durable store. All methods may be called concurrently.
 type Store struct {
-	db    *pebbledb.DB
-	log   *logger
-	watch *watch
-	id    task.StoreID
+	db      *pebbledb.DB
+	disk    disk
+	unwatch io.Closer // ends Pebble's own watch over the file system
+	log     *logger
+	watch   *watch
+	id      task.StoreID
 
 	// mu is held from the check of epochs until the batch stands in the log, but
 	// not while the log is synced: what passed the check is ordered before the
@@ -60,15 +60,18 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	log := newLogger(&o)
-	db, err := pebbledb.Open(o.Dir, o.pebbleOptions(log))
+	d := newDisk(&o, log)
+	po, unwatch := o.pebbleOptions(d)
+	db, err := pebbledb.Open(o.Dir, po)
 	if err != nil {
-		return nil, openError(o.Dir, err)
+		return nil, errors.Join(openError(o.Dir, err), unwatch.Close())
 	}
-	s := &Store{db: db, log: log, watch: newWatch(o.CommitDeadline)}
+	s := &Store{db: db, disk: d, unwatch: unwatch, log: log, watch: newWatch(o.CommitDeadline)}
 	s.mu.held = make(map[partition.ID]*held)
 	if err := s.identify(); err != nil {
-		return nil, errors.Join(fmt.Errorf("store in %q: %w", o.Dir, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("store in %q: %w", o.Dir, err), s.Close())
 	}
+	d.armed.Store(true)
 	return s, nil
 }
 
@@ -131,7 +134,12 @@ func (s *Store) create() error {
 	_, _ = rand.Read(s.id[:]) // never fails: it ends the process instead
 	s.mu.next = 1
 	f := format{version: formatVersion, id: s.id, created: task.At(time.Now())}
-	return s.db.Set([]byte{kindFormat}, appendFormat(nil, f), pebbledb.Sync)
+	if err := s.db.Set([]byte{kindFormat}, appendFormat(nil, f), pebbledb.Sync); err != nil {
+		return err
+	}
+	// Pebble begins its first log in its oldest format, in which damage cannot be
+	// told from a torn tail. A flush begins the next log, in the format asked for.
+	return s.db.Flush()
 }
 
 // ID returns the store's id.
@@ -143,8 +151,11 @@ func (s *Store) ID() task.StoreID { return s.id }
 // more should be added. Healthy does not block.
 func (s *Store) Healthy() error { return s.watch.healthy() }
 
-// Close flushes and closes the store, see [store.Store].
-func (s *Store) Close() error { return s.db.Close() }
+// Close closes the store, see [store.Store].
+func (s *Store) Close() error {
+	s.disk.armed.Store(false)
+	return errors.Join(s.db.Close(), s.unwatch.Close())
+}
 
 // write puts a batch into the log, and returns without waiting for the disk.
 // Its order is that of the calls; the caller holds mu. An error means that
@@ -187,17 +198,4 @@ func (s *Store) read(from reader, key []byte) (value []byte, found bool, err err
 	}
 	value = append(value, v...)
 	return value, true, closer.Close()
-}
-
-// lockNamer gives the failure to lock a directory its name.
-type lockNamer struct{ vfs.FS }
-
-// Lock locks a file against other processes.
-func (l lockNamer) Lock(name string) (io.Closer, error) {
-	c, err := l.FS.Lock(name)
-	var path *fs.PathError
-	if err != nil && !errors.As(err, &path) { // the file is there, but the lock is not to be had
-		return nil, fmt.Errorf("%w: %w", ErrLocked, err)
-	}
-	return c, err
 }

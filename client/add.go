@@ -1,0 +1,247 @@
+package client
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/taskring/taskring/client/retry"
+	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
+)
+
+// addItem is one add on its way to a partition.
+type addItem struct {
+	id  partition.ID
+	req *matchingpb.AddTaskRequest // names the partition
+	// counts that the partition was picked by, as a node reported them; zero
+	// when none did or the caller named the partition.
+	counts    PartitionCounts
+	estimated int64 // tasks over all partitions that it stands for
+}
+
+// AddTask adds a task. Without a partition it goes to a write partition,
+// uniform at random, or by its request id. Concurrent adds to one node travel
+// together; options of the call keep it apart.
+//
+// After OUTCOME_UNKNOWN the task may or may not be there; with a request id the
+// client repeats the add by itself.
+func (c *Client) AddTask(ctx context.Context, in *matchingpb.AddTaskRequest, opts ...grpc.CallOption) (*matchingpb.AddTaskResponse, error) {
+	s := c.settings()
+	target, err := checkAdd(in, s)
+	if err != nil {
+		return nil, answer(err)
+	}
+	ctx, cancel := bounded(ctx, s.Timeout)
+	defer cancel()
+	item := addItem{req: in}
+	t := c.addTrip(target, in.GetOptions().GetRequestId(), &item)
+	for {
+		n, err := t.node()
+		if err == nil {
+			var out *matchingpb.AddTaskResponse
+			out, err = n.add(ctx, item, addOptions{s, opts})
+			if err == nil {
+				return out, nil
+			}
+		}
+		if err = t.again(ctx, err); err != nil {
+			return nil, answer(err)
+		}
+	}
+}
+
+// checkAdd refuses what surely is wrong before it is sent.
+func checkAdd(in *matchingpb.AddTaskRequest, s Settings) (wire.Target, error) {
+	var f wire.Fields
+	target := f.Target("task_queue", in.GetTaskQueue())
+	checkPayload(&f, "payload", len(in.GetPayload()), s)
+	return target, f.Err()
+}
+
+func checkPayload(f *wire.Fields, field string, size int, s Settings) {
+	if size > s.MaxPayloadBytes {
+		f.Addf(field, "is %d bytes long, the limit is %d (%s)", size, s.MaxPayloadBytes, wire.SettingPayloadBytes)
+	}
+}
+
+// addTrip returns the trip of an add; it keeps item up to date.
+func (c *Client) addTrip(target wire.Target, requestID string, item *addItem) *trip {
+	t := &trip{client: c, kind: retry.Add, id: target.Partition()}
+	if requestID != "" {
+		t.kind = retry.Repeatable
+	}
+	if target.IsPartition {
+		item.id = t.id
+		return t
+	}
+	whole := item.req
+	t.pick = func(t *trip) {
+		t.id.Number, item.estimated = c.pickWrite(t.id.Queue, requestID)
+		item.counts = c.counts.get(t.id.Queue)
+		item.id = t.id
+		item.req = &matchingpb.AddTaskRequest{
+			TaskQueue: wire.EncodePartition(t.id),
+			Payload:   whole.GetPayload(),
+			Options:   whole.GetOptions(),
+			Forwarded: whole.GetForwarded(),
+		}
+	}
+	t.pick(t)
+	return t
+}
+
+func (c *Client) pickWrite(q partition.Queue, requestID string) (number int32, estimated int64) {
+	if requestID != "" {
+		return c.balancer.PickRequest(c.countsOf(q), requestID)
+	}
+	return c.balancer.PickWrite(c.countsOf(q))
+}
+
+// addOptions are what a try of an add goes by.
+type addOptions struct {
+	settings Settings
+	call     []grpc.CallOption
+}
+
+// add makes one try, joined with others if it may be.
+func (n *node) add(ctx context.Context, item addItem, o addOptions) (*matchingpb.AddTaskResponse, error) {
+	if !n.joins(len(o.call), o.settings) {
+		return n.addBy(ctx, item, o.call)
+	}
+	l, leave := n.enter(ctx)
+	defer leave()
+	return l.adds.do(ctx, item, len(item.req.GetPayload())+perItem)
+}
+
+// perItem is what an item of a batch weighs beyond its payload, in bytes, about.
+const perItem = 32
+
+func (n *node) addAlone(ctx context.Context, item addItem) (*matchingpb.AddTaskResponse, error) {
+	return n.addBy(ctx, item, nil)
+}
+
+func (n *node) addBy(ctx context.Context, item addItem, opts []grpc.CallOption) (*matchingpb.AddTaskResponse, error) {
+	if item.counts.Valid() {
+		ctx = item.counts.AppendToOutgoing(ctx)
+	}
+	if item.counts.Managed && item.id.IsRoot() {
+		ctx = wire.AppendEstimatedTasks(ctx, item.estimated)
+	}
+	s := &sent{options: opts}
+	out, err := of("AddTask", matchingpb.MatchingServiceClient.AddTask, matchingpb.MatchingServiceServer.AddTask).call(ctx, n, item.req, s)
+	if answered(err) {
+		n.client.learnFrom(item.id.Queue, s.trailer)
+	}
+	return out, err
+}
+
+// addWaiter is an add in a batch.
+type addWaiter = waiter[addItem, *matchingpb.AddTaskResponse]
+
+// addGroup is the part of a batch that goes to one partition.
+type addGroup struct {
+	id      partition.ID
+	batch   *matchingpb.AddBatch
+	waiters []*addWaiter
+}
+
+// addTogether makes one AddTasks of many adds.
+func (n *node) addTogether(ctx context.Context, batch []*addWaiter) {
+	groups := groupAdds(batch)
+	in := &matchingpb.AddTasksRequest{Batches: make([]*matchingpb.AddBatch, len(groups))}
+	for i, g := range groups {
+		in.Batches[i] = g.batch
+	}
+	n.client.metrics.joint(ctx, "AddTasks", len(batch))
+	out, err := addTasks().call(ctx, n, in, &sent{})
+	if err == nil && len(out.GetResults()) != len(groups) {
+		err = task.Errorf(task.OutcomeUnknown, "%s answered %d batches of adds with %d results", n.address, len(groups), len(out.GetResults()))
+	}
+	for i, g := range groups {
+		if err != nil {
+			g.fail(err)
+			continue
+		}
+		n.client.learnIfSet(g.id.Queue, out.GetResults()[i].GetCounts())
+		g.settle(out.GetResults()[i])
+	}
+}
+
+func addTasks() method[matchingpb.AddTasksRequest, matchingpb.AddTasksResponse] {
+	return of("AddTasks", matchingpb.MatchingServiceClient.AddTasks, matchingpb.MatchingServiceServer.AddTasks)
+}
+
+// groupAdds sorts adds by partition, in the order of their arrival.
+func groupAdds(batch []*addWaiter) []*addGroup {
+	var groups []*addGroup
+	byID := make(map[partition.ID]*addGroup, 4)
+	for _, w := range batch {
+		g, ok := byID[w.item.id]
+		if !ok {
+			g = newAddGroup(w)
+			byID[w.item.id] = g
+			groups = append(groups, g)
+		}
+		g.add(w)
+	}
+	return groups
+}
+
+func newAddGroup(w *addWaiter) *addGroup {
+	b := &matchingpb.AddBatch{TaskQueue: w.item.req.GetTaskQueue(), Counts: w.item.counts.Encode()}
+	if b.Counts != nil {
+		b.Counts.BacklogCap, b.Counts.BacklogCodes = 0, nil
+	}
+	// A request id names one task; as an option of all it would be refused.
+	if o := w.item.req.GetOptions(); o.GetRequestId() == "" {
+		b.Common = o
+	}
+	return &addGroup{id: w.item.id, batch: b}
+}
+
+func (g *addGroup) add(w *addWaiter) {
+	g.batch.Payloads = append(g.batch.Payloads, w.item.req.GetPayload())
+	if w.item.counts.Managed {
+		g.batch.EstimatedTasks += w.item.estimated
+	}
+	if o := w.item.req.GetOptions(); o != g.batch.GetCommon() && !proto.Equal(o, g.batch.GetCommon()) {
+		g.batch.Exceptions = append(g.batch.Exceptions, &matchingpb.ItemOptions{Index: uint32(len(g.waiters)), Options: o})
+	}
+	g.waiters = append(g.waiters, w)
+}
+
+func (g *addGroup) fail(err error) {
+	for _, w := range g.waiters {
+		w.settle(nil, err)
+	}
+}
+
+// settle gives each caller what became of its item.
+func (g *addGroup) settle(r *matchingpb.AddResult) {
+	if err := wire.ErrorOfItem(r.GetError()); err != nil {
+		g.fail(err)
+		return
+	}
+	if len(r.GetIds()) != len(g.waiters) {
+		g.fail(task.Errorf(task.OutcomeUnknown, "%d adds were answered with %d ids", len(g.waiters), len(r.GetIds())))
+		return
+	}
+	failed, duplicates := r.GetErrors(), r.GetDuplicates()
+	for i, w := range g.waiters {
+		if len(failed) > 0 && int(failed[0].GetIndex()) == i {
+			w.settle(nil, wire.ErrorOfItem(failed[0]))
+			failed = failed[1:]
+			continue
+		}
+		out := &matchingpb.AddTaskResponse{Id: r.GetIds()[i], Partition: g.id.Number}
+		if len(duplicates) > 0 && int(duplicates[0]) == i {
+			out.Duplicate = true
+			duplicates = duplicates[1:]
+		}
+		w.settle(out, nil)
+	}
+}

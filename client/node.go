@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/matching/wire"
+)
+
+// node is one matching node: how to call it, and the lanes of what is joined
+// on the way there.
+type node struct {
+	client  *Client
+	address string
+	remote  matchingpb.MatchingServiceClient
+	// direct is the server itself when it runs in this process, else nil.
+	direct matchingpb.MatchingServiceServer
+
+	mu struct {
+		sync.Mutex
+		lanes map[string]*lanes // by what callers send along, see metadataKey
+	}
+}
+
+// method is one unary method of the service, both ways to call it.
+type method[Req, Resp any] struct {
+	name   string
+	remote func(matchingpb.MatchingServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
+	direct func(matchingpb.MatchingServiceServer, context.Context, *Req) (*Resp, error)
+}
+
+// of spells a method; its types follow from the generated code.
+func of[Req, Resp any](
+	name string,
+	remote func(matchingpb.MatchingServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error),
+	direct func(matchingpb.MatchingServiceServer, context.Context, *Req) (*Resp, error),
+) method[Req, Resp] {
+	return method[Req, Resp]{name: name, remote: remote, direct: direct}
+}
+
+// sent is how a unary call is made, and what comes back beside its answer.
+type sent struct {
+	options []grpc.CallOption
+	trailer metadata.MD // filled when a node answered
+}
+
+// call makes one unary call to a node, once. The error is one of the domain:
+// what the node said, a guess (wire.Guessed), or [unreachableError].
+func (m method[Req, Resp]) call(ctx context.Context, n *node, in *Req, s *sent) (*Resp, error) {
+	n.client.metrics.call(ctx, m.name)
+	if n.direct != nil {
+		stream := &directStream{method: m.name}
+		out, err := m.direct(n.direct, stream.context(ctx), in)
+		s.trailer = stream.trailers()
+		return out, wire.FromStatus(err)
+	}
+	var from peer.Peer
+	options := append([]grpc.CallOption{grpc.Trailer(&s.trailer), grpc.Peer(&from)}, s.options...)
+	out, err := m.remote(n.remote, ctx, in, options...)
+	if err == nil {
+		return out, nil
+	}
+	return nil, n.failure(err, from.Addr != nil)
+}
+
+// failure translates the error of a remote call; gRPC fills in the peer of
+// those that left this process.
+func (n *node) failure(err error, left bool) error {
+	if !left && status.Code(err) == codes.Unavailable {
+		st, _ := status.FromError(err)
+		return &unreachableError{task.Errorf(task.NotReady, "the node at %s cannot be reached: %s", n.address, st.Message())}
+	}
+	return wire.FromStatus(err)
+}
+
+// unreachableError is the error of a call that surely never left this process:
+// there was no connection.
+type unreachableError struct{ err *task.Error }
+
+func (e *unreachableError) Error() string { return e.err.Error() }
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// notSent reports whether a call surely never left this process.
+func notSent(err error) bool {
+	var e *unreachableError
+	return errors.As(err, &e)
+}
+
+// answered reports whether a node said so, with an error or without one.
+func answered(err error) bool { return err == nil || (!wire.Guessed(err) && !notSent(err)) }
+
+// directStream stands for the connection of a call within the process, so that
+// the server finds headers and leaves trailers as in any other call.
+type directStream struct {
+	method string
+	mu     sync.Mutex
+	md     metadata.MD
+}
+
+// context returns what the server's handler gets: the caller's values and
+// deadline, its outgoing headers as incoming ones.
+func (s *directStream) context(ctx context.Context) context.Context {
+	out, _ := metadata.FromOutgoingContext(ctx)
+	return grpc.NewContextWithServerTransportStream(metadata.NewIncomingContext(ctx, out), s)
+}
+
+func (s *directStream) trailers() metadata.MD {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.md
+}
+
+// Method implements grpc.ServerTransportStream.
+func (s *directStream) Method() string {
+	return "/" + matchingpb.MatchingService_ServiceDesc.ServiceName + "/" + s.method
+}
+
+// SetHeader implements grpc.ServerTransportStream; no caller looks at headers.
+func (s *directStream) SetHeader(metadata.MD) error { return nil }
+
+// SendHeader implements grpc.ServerTransportStream.
+func (s *directStream) SendHeader(metadata.MD) error { return nil }
+
+// SetTrailer implements grpc.ServerTransportStream.
+func (s *directStream) SetTrailer(md metadata.MD) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.md = metadata.Join(s.md, md)
+	return nil
+}

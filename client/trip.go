@@ -1,0 +1,156 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/taskring/taskring/client/retry"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
+)
+
+// trip is one call on its way: where it goes, and what became of it so far.
+//
+//	for {
+//		n, err := trip.node()          // by hint or ring
+//		... call n ...
+//		if err == nil { return }
+//		if err := trip.again(ctx, err); err != nil { return err }
+//	}
+type trip struct {
+	client *Client
+	kind   retry.Kind
+	// id is where the next try goes.
+	id partition.ID
+	// pick chooses id.Number, by what is now known; nil when the caller named
+	// the partition.
+	pick func(*trip)
+
+	tries   retry.Tries
+	address string     // of the node that was called last
+	hint    string     // where NOT_OWNER sent the call; empty: ask the ring
+	epoch   task.Epoch // of the hint
+}
+
+// node returns the node to call next.
+func (t *trip) node() (*node, error) {
+	t.address = t.hint
+	if t.address == "" {
+		address, err := t.client.ring.Route(t.id)
+		if err != nil {
+			return nil, task.Errorf(task.NotReady, "routing %v: %w", t.id, err)
+		}
+		t.address = address
+	}
+	return t.client.node(t.address), nil
+}
+
+// again returns nil when the call is to be made once more, after the wait that
+// is due; else the error to answer with.
+func (t *trip) again(ctx context.Context, err error) error {
+	wait, ok := t.plan(err)
+	if !ok || ctx.Err() != nil {
+		return err
+	}
+	return pause(ctx, wait, err)
+}
+
+// plan decides whether a call that failed is made again, and prepares that.
+func (t *trip) plan(err error) (wait time.Duration, again bool) {
+	d := retry.Decide(t.kind, failureOf(err), &t.tries, rand.Float64)
+	if d.Action == retry.Stop || (d.Action == retry.Recount && t.pick == nil) {
+		return 0, false
+	}
+	t.client.metrics.retry(d.Action)
+	var e *task.Error
+	errors.As(err, &e)
+	switch d.Action {
+	case retry.Reroute:
+		t.follow(e.Owner)
+	case retry.Recount:
+		if e.Stale != nil {
+			t.client.learn(t.id.Queue, PartitionCounts{Counts: e.Stale.Counts})
+		}
+		t.move()
+	case retry.Other:
+		t.move()
+	default: // Same
+		t.hint = ""
+	}
+	return d.After, true
+}
+
+// move picks the partition anew, if the caller left the choice.
+func (t *trip) move() {
+	t.hint = ""
+	if t.pick != nil {
+		t.pick(t)
+	}
+}
+
+// follow goes where an answer said, unless an earlier one knew better: the
+// higher epoch is the later one. A hint to the node that gave it is none.
+func (t *trip) follow(owner *task.Ownership) {
+	if owner == nil || owner.Holder.Address == "" || owner.Holder.Address == t.address {
+		t.hint = ""
+		return
+	}
+	if owner.Epoch < t.epoch {
+		return
+	}
+	t.hint, t.epoch = owner.Holder.Address, owner.Epoch
+}
+
+// failureOf returns what the retry table wants to know of an error.
+func failureOf(err error) retry.Failure {
+	if notSent(err) {
+		return retry.Failure{NotSent: true}
+	}
+	f := retry.Failure{Reason: task.ReasonOf(err)}
+	var e *task.Error
+	if errors.As(err, &e) && e.Limit != nil {
+		f.RetryAfter = e.Limit.RetryAfter
+	}
+	return f
+}
+
+// pause waits before the next try. A wait that cannot end before the deadline
+// is not begun: err is then the better answer.
+func pause(ctx context.Context, wait time.Duration, err error) error {
+	if wait <= 0 {
+		return nil
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+		return err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return err
+	}
+}
+
+// answer returns the error that a caller of the client gets: a gRPC status, as
+// from any gRPC client. How partitions lie on nodes is nobody's business but
+// the client's: what is left of that after all tries means "not now".
+func answer(err error) error {
+	var e *task.Error
+	if errors.As(err, &e) && (e.Reason == task.NotOwner || e.Reason == task.StaleCounts) {
+		err = task.Errorf(task.NotReady, "the partition is moving: %s", e.Message)
+	}
+	return wire.ToStatus(err)
+}
+
+// bounded caps the caller's deadline.
+func bounded(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= most {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, most)
+}

@@ -1,0 +1,20 @@
+// Command taskring runs matching nodes, adds tasks, works on them, shows what
+// there is and measures it.
+//
+//	taskring server              a node
+//	taskring task add|get|peek   tasks
+//	taskring work                a worker that runs a command for each task
+//	taskring queue|partition     what there is
+//	taskring bench               how fast it is here
+//
+// The packages below hold one command each; they share
+//
+//	exit       exit codes, and errors that say what to do next
+//	output     tables and JSON
+//	remote     --address, --queue and the like
+//	env        environment variables in place of flags
+//	interrupt  the first and the second signal
+//	child      a server of one's own as a child process
+//
+// Data goes to standard output, everything else to standard error.
+package main

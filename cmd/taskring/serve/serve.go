@@ -1,0 +1,155 @@
+// Package serve is `taskring server`: one matching node with its embedded store,
+// its routing client and its operator's endpoints.
+//
+// The parts meet here and only here: the node gets, as its handler of requests
+// that name no partition, a routing client whose calls to this very node are
+// plain function calls.
+//
+//	gRPC --> node --- partition is set --------------> engine
+//	           \----- no partition --> client --> (Direct) --/
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taskring/taskring/client"
+	"github.com/taskring/taskring/cmd/taskring/env"
+	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/matching"
+	"github.com/taskring/taskring/matching/matchingpb"
+)
+
+const serverLong = `Run a node: it takes tasks over gRPC, keeps them in its data directory and
+hands them to workers.
+
+When the node is ready it prints one line of JSON on standard output:
+{"grpc_addr":...,"http_addr":...,"pid":...}. The log goes to standard error.
+The HTTP address serves /livez, /readyz and /metrics. Port 0 takes a free port.
+
+SIGINT and SIGTERM: the node answers what runs, ends waiting polls, stores what
+is decided and ends, all within --shutdown-timeout. A second signal ends it at
+once; what was acknowledged is safe in any case.
+
+Each flag can be given as an environment variable; the flag wins.`
+
+// serving is one run of `server`.
+type serving struct {
+	config          matching.Config
+	reflection      bool
+	shutdownTimeout time.Duration
+	logFormat       string
+	logLevel        slog.Level
+}
+
+// Ready is the line that a ready server prints.
+type Ready struct {
+	GRPCAddr string `json:"grpc_addr"`
+	HTTPAddr string `json:"http_addr"`
+	PID      int    `json:"pid"`
+}
+
+// Command returns `taskring server`.
+func Command() *cobra.Command {
+	var s serving
+	cmd := &cobra.Command{
+		Use:     "server",
+		Short:   "Run a node that takes tasks, keeps them and hands them to workers",
+		Long:    serverLong,
+		Example: "  taskring server --data-dir /var/lib/taskring --grpc-addr 0.0.0.0:7233",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.config.DataDir, "data-dir", matching.DefaultDataDir, "directory of the store; it is made when missing")
+	flags.StringVar(&s.config.GRPCAddr, "grpc-addr", matching.DefaultGRPCAddr, "HOST:PORT of the service")
+	flags.StringVar(&s.config.HTTPAddr, "http-addr", matching.DefaultHTTPAddr, "HOST:PORT of /livez, /readyz and /metrics")
+	flags.StringVar(&s.config.Name, "node-name", "", "stable name of the node; the host's name when not given")
+	flags.DurationVar(&s.shutdownTimeout, "shutdown-timeout", matching.DefaultStopTimeout, "how long a node that is told to stop may take")
+	flags.BoolVar(&s.reflection, "reflection", true, "serve gRPC reflection, for tools such as grpcurl")
+	flags.StringVar(&s.logFormat, "log-format", "text", "json or text")
+	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	env.Bind(flags, "data-dir", "grpc-addr", "http-addr", "node-name", "shutdown-timeout", "reflection", "log-format", "log-level")
+	return cmd
+}
+
+func (s *serving) run(cmd *cobra.Command) error {
+	logger, err := s.logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if s.shutdownTimeout <= 0 {
+		return exit.Usagef("--shutdown-timeout %v has to be positive", s.shutdownTimeout)
+	}
+	s.config.Logger = logger
+	s.config.NoReflection = !s.reflection
+	s.config.OnStoreBroken = func(reason string) {
+		logger.Error("the store is broken, the process ends; what was acknowledged is safe, start the server again",
+			"reason", reason, "exit_code", int(exit.StoreBroken))
+	}
+	node, err := matching.New(s.config)
+	if err != nil {
+		return explain(err)
+	}
+	err = s.serve(cmd, node, logger)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), s.shutdownTimeout)
+	defer cancel()
+	return errors.Join(err, node.Stop(ctx))
+}
+
+// serve runs the node until a signal ends the command's context.
+func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Logger) error {
+	address := node.GRPCAddr()
+	c, err := client.NewClient(client.Options{
+		Addresses: []string{address}, Identity: node.Holder().Node, Logger: logger,
+		Direct: func(to string) matchingpb.MatchingServiceServer {
+			if to != address {
+				return nil
+			}
+			return node.Direct()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	node.SetUnrouted(client.NewFrontend(c))
+	if err := node.Start(cmd.Context()); err != nil {
+		return err
+	}
+	if err := output.Line(cmd.OutOrStdout(), Ready{address, node.HTTPAddr(), os.Getpid()}); err != nil {
+		return err
+	}
+	<-cmd.Context().Done()
+	logger.Info("a signal asks the node to stop", "shutdown_timeout", s.shutdownTimeout)
+	return nil
+}
+
+func (s *serving) logger(w io.Writer) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: s.logLevel}
+	switch s.logFormat {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	}
+	return nil, exit.Usagef("--log-format %q is not one of json, text", s.logFormat)
+}
+
+// explain adds to why a node cannot begin what to do about it.
+func explain(err error) error {
+	hint := ""
+	if errors.Is(err, syscall.EADDRINUSE) {
+		hint = "another process listens there; stop it, or choose other ones with --grpc-addr and --http-addr"
+	}
+	return &exit.Error{Code: exit.Failure, Err: fmt.Errorf("the node cannot start: %w", err), Hint: hint}
+}

@@ -1,0 +1,154 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/taskring/taskring/client"
+)
+
+const (
+	// killAfter is how long a process group has between SIGTERM and SIGKILL.
+	killAfter = 5 * time.Second
+	// reasonSize is how much of the end of standard error becomes the reason
+	// of a failure, in bytes.
+	reasonSize = 1 << 10
+	// placeholder is replaced by the payload in the arguments.
+	placeholder = "{}"
+)
+
+// runner runs the command for tasks, any number at a time.
+type runner struct {
+	args           []string // empty: print the payload
+	stdout, stderr *lines
+
+	mu     sync.Mutex
+	groups map[int]struct{} // process groups that run; guarded by mu
+}
+
+func newRunner(args []string, stdout, stderr io.Writer) *runner {
+	return &runner{args: args, stdout: &lines{w: stdout}, stderr: &lines{w: stderr}, groups: map[int]struct{}{}}
+}
+
+// handle works on one task; its error is the reason of the failure.
+func (r *runner) handle(ctx context.Context, t *client.Task) error {
+	if len(r.args) == 0 {
+		return r.stdout.writeWhole(append(bytes.Clone(t.Payload), '\n'))
+	}
+	args, err := expand(r.args, t.Payload)
+	if err != nil {
+		return client.NonRetryable(err)
+	}
+	reason := &tail{limit: reasonSize}
+	out, diagnostics := &taskOutput{shared: r.stdout}, &taskOutput{shared: r.stderr}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdin = bytes.NewReader(t.Payload)
+	cmd.Stdout = out
+	cmd.Stderr = io.MultiWriter(reason, diagnostics)
+	cmd.Env = append(os.Environ(),
+		"TASKRING_TASK_ID="+t.ID.String(),
+		"TASKRING_TASK_ATTEMPT="+strconv.FormatUint(uint64(t.Attempt), 10),
+		"TASKRING_TASK_DELIVERY="+strconv.FormatUint(uint64(t.Delivery), 10),
+	)
+	err = r.runGroup(ctx, cmd)
+	return failure(errors.Join(err, out.flush(), diagnostics.flush()), reason.end)
+}
+
+// expand puts the payload where the arguments have the placeholder.
+func expand(args []string, payload []byte) ([]string, error) {
+	expanded := make([]string, len(args))
+	for i, arg := range args {
+		if strings.Contains(arg, placeholder) && bytes.IndexByte(payload, 0) >= 0 {
+			return nil, errors.New("the payload holds a zero byte and cannot be an argument; read it from standard input")
+		}
+		expanded[i] = strings.ReplaceAll(arg, placeholder, string(payload))
+	}
+	return expanded, nil
+}
+
+// runGroup runs cmd as the leader of a process group, which is ended when ctx
+// ends. Processes that the leader leaves behind are not waited for.
+func (r *runner) runGroup(ctx context.Context, cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = killAfter + time.Second
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		group := cmd.Process.Pid
+		kill = time.AfterFunc(killAfter, func() { signalGroup(group, syscall.SIGKILL) })
+		signalGroup(group, syscall.SIGTERM)
+		return nil
+	}
+	if err := r.start(cmd); err != nil {
+		return err
+	}
+	err := cmd.Wait()
+	r.ended(cmd.Process.Pid)
+	if kill != nil {
+		kill.Stop()
+		signalGroup(cmd.Process.Pid, syscall.SIGKILL) // what the leader left behind
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil // the leader ended well, something it left behind holds its output
+	}
+	return err
+}
+
+// start starts cmd and records its group in one step, so that [runner.killAll]
+// misses none.
+func (r *runner) start(cmd *exec.Cmd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.groups == nil {
+		return errors.New("the worker is ending")
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the command: %w", err)
+	}
+	r.groups[cmd.Process.Pid] = struct{}{}
+	return nil
+}
+
+func (r *runner) ended(group int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.groups, group)
+}
+
+// killAll kills what runs; nothing is started any more.
+func (r *runner) killAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for group := range r.groups {
+		signalGroup(group, syscall.SIGKILL)
+	}
+	r.groups = nil
+}
+
+// signalGroup signals every process of a group; one that is gone needs none.
+func signalGroup(group int, s syscall.Signal) { _ = syscall.Kill(-group, s) }
+
+// failure returns the reason of a failed task: how its command ended, and the
+// end of what it wrote to standard error.
+func failure(err error, end []byte) error {
+	if err == nil {
+		return nil
+	}
+	said := strings.ToValidUTF8(strings.TrimSpace(string(end)), "")
+	if said == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, said)
+}
