@@ -137,14 +137,17 @@ func pause(ctx context.Context, wait time.Duration, err error) error {
 }
 
 // answer returns the error that a caller of the client gets: a gRPC status, as
-// from any gRPC client. How partitions lie on nodes is nobody's business but
-// the client's: what is left of that after all tries means "not now".
-func answer(err error) error {
+// from any gRPC client; nil for nil.
+func answer(err error) error { return wire.ToStatus(public(err)) }
+
+// public hides how partitions lie on nodes, which is nobody's business but the
+// client's: what is left of that after all tries means "not now".
+func public(err error) error {
 	var e *task.Error
 	if errors.As(err, &e) && (e.Reason == task.NotOwner || e.Reason == task.StaleCounts) {
-		err = task.Errorf(task.NotReady, "the partition is moving: %s", e.Message)
+		return task.Errorf(task.NotReady, "the partition is moving: %s", e.Message)
 	}
-	return wire.ToStatus(err)
+	return err
 }
 
 // bounded caps the caller's deadline.

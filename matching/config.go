@@ -62,9 +62,9 @@ type Config struct {
 // Settings are the dynamic settings of a node, one struct per package. Zero
 // values are the defaults.
 type Settings struct {
-	Server server.Settings
-	Engine engine.Settings
-	Queue  queue.Settings // of every queue
+	Server server.Settings // limits of requests, waits of polls, pages
+	Engine engine.Settings // partition counts, idle time, loading, read-ahead
+	Queue  queue.Settings  // of every queue: order of polls, limits, leases, retries
 }
 
 func (c *Config) complete() error {

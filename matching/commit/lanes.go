@@ -57,10 +57,10 @@ type Store interface {
 // Config is what lanes are made of. Store is required; zero values of the
 // others are the defaults.
 type Config struct {
-	Store  Store
-	Holder task.Holder // this run of the node, for taking partitions again
-	Logger *slog.Logger
-	Meter  metric.Meter
+	Store  Store        // where to commit
+	Holder task.Holder  // this run of the node, for taking partitions again
+	Logger *slog.Logger // of refusals and unknown outcomes; default none
+	Meter  metric.Meter // of commits; default none
 
 	Lanes        int           // goroutines, and commits in flight; default 1
 	Deadline     time.Duration // for each call to the store; default 10 s

@@ -20,8 +20,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// slowStore takes one virtual millisecond per call and ends each as told.
+// slowStore takes its time for a commit and ends each call as told.
 type slowStore struct {
+	takes     time.Duration
 	mu        sync.Mutex
 	commits   [][]partition.ID // the partitions of each Commit
 	acquires  [][]partition.ID // and of each Acquire
@@ -33,6 +34,11 @@ type slowStore struct {
 	readFails int           // so many reads fail first
 	hang      chan struct{} // set: commits wait for it, whatever their context says
 }
+
+// pass lets virtual time pass.
+//
+//arch:bubble the tests outside of a bubble have stores that take no time
+func pass(d time.Duration) { time.Sleep(d) }
 
 func (s *slowStore) Commit(ctx context.Context, ms []*row.Mutation) []store.Outcome {
 	s.mu.Lock()
@@ -54,7 +60,7 @@ func (s *slowStore) Commit(ctx context.Context, ms []*row.Mutation) []store.Outc
 	if s.hang != nil {
 		<-s.hang
 	}
-	time.Sleep(time.Millisecond)
+	pass(s.takes)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +180,7 @@ type bench struct {
 
 func setup(t *testing.T, sources int, cfg Config) *bench {
 	t.Helper()
-	b := &bench{T: t, store: &slowStore{acquire: func(partition.ID, int) store.Acquired { return store.Acquired{Epoch: 2} }}}
+	b := &bench{T: t, store: &slowStore{takes: time.Millisecond, acquire: func(partition.ID, int) store.Acquired { return store.Acquired{Epoch: 2} }}}
 	cfg.Store = b.store
 	lanes, err := New(cfg)
 	if err != nil {
@@ -396,6 +402,7 @@ func TestStopIsBounded(t *testing.T) {
 func TestStartStopOrder(t *testing.T) {
 	for range 100 {
 		b := setup(t, 1, Config{Lanes: 2})
+		b.store.takes = 0
 		var callers sync.WaitGroup
 		for range 3 {
 			callers.Go(b.lanes.Start)

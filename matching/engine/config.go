@@ -22,10 +22,10 @@ type Settings struct {
 
 	IdleTimeout time.Duration // a partition that nobody used for so long is unloaded; default 5 min
 
-	// PreloadRate and PreloadConcurrency bound how fast partitions that may hold
-	// tasks are loaded after a start: per second, and at a time. Default 500 and 8.
-	PreloadRate        float64
-	PreloadConcurrency int
+	// Partitions that may hold tasks are loaded after a start: so many a second,
+	// and so many at a time.
+	PreloadRate        float64 // default 500
+	PreloadConcurrency int     // default 8
 
 	ReadAheadBytes int // of stored tasks kept in memory, all partitions together; default 256 MiB
 }
@@ -59,12 +59,12 @@ type Store interface {
 // Config is what an engine is made of. Store is required; zero values of the
 // others are the defaults.
 type Config struct {
-	Store  Store
+	Store  Store       // of partitions and catalogue; closed by its owner, after Stop
 	Holder task.Holder // this run of the node
 
 	Commit commit.Config // lanes, deadline and retries; the rest is filled in
 
-	Settings func() Settings
+	Settings func() Settings // the snapshot in force; default all defaults
 	// QueueSettings returns the snapshot in force for a queue. It is called often:
 	// the same pointer means that nothing changed.
 	QueueSettings func(q partition.Queue) *queue.Settings
@@ -72,8 +72,8 @@ type Config struct {
 	LoadTimeout   time.Duration // of loading one partition; default 10 s
 	MaxPartitions int           // that are loaded at a time; default 100,000
 
-	Logger *slog.Logger
-	Meter  metric.Meter
+	Logger *slog.Logger // of what fails without a caller to tell; default none
+	Meter  metric.Meter // of loads, unloads and the store's share; default none
 }
 
 func (c *Config) complete() error {

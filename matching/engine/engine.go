@@ -71,6 +71,7 @@ func (e *Engine) Start() {
 	e.mu.started = true
 	e.lanes.Start()
 	e.wheel.Start()
+	e.table.start()
 	e.background.Go(e.janitor)
 	e.background.Go(e.preload)
 }

@@ -32,6 +32,7 @@ type table[Q comparable] struct {
 		sync.Mutex
 		slots    map[partition.ID]*slot[Q]
 		loaded   int
+		open     bool // loads are taken
 		stopping bool
 	}
 }
@@ -51,6 +52,13 @@ func newTable[Q comparable](timeout time.Duration, limit int) *table[Q] {
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.mu.slots = map[partition.ID]*slot[Q]{}
 	return t
+}
+
+// start takes loads from now on.
+func (t *table[Q]) start() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.open = true
 }
 
 // get returns the loaded partition, loading it when it is not. Without wait it
@@ -99,7 +107,10 @@ func (t *table[Q]) slot(p partition.ID) (s *slot[Q], closing bool, err error) {
 		return s, s.closing, nil
 	}
 	if t.mu.stopping {
-		return nil, false, errStopping()
+		return nil, false, task.Errorf(task.PartitionClosing, "the node is stopping and loads no partition any more")
+	}
+	if !t.mu.open {
+		return nil, false, task.Errorf(task.NotReady, "the node has not started yet")
 	}
 	if len(t.mu.slots) >= t.limit {
 		return nil, false, &task.Error{
@@ -112,10 +123,6 @@ func (t *table[Q]) slot(p partition.ID) (s *slot[Q], closing bool, err error) {
 	t.mu.slots[p] = s
 	t.busy.Go(func() { t.load(p, s) })
 	return s, false, nil
-}
-
-func errStopping() error {
-	return task.Errorf(task.PartitionClosing, "the node is stopping and loads no partition any more")
 }
 
 // load opens the partition of a new slot. A failed load leaves nothing behind.

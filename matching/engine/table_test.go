@@ -38,8 +38,14 @@ type lab struct {
 	leisure time.Duration
 }
 
+// pass lets virtual time pass.
+//
+//arch:bubble the tests outside of a bubble have things that take no time
+func pass(d time.Duration) { time.Sleep(d) }
+
 func newLab(leisure time.Duration) *lab {
 	l := &lab{table: newTable[*thing](10*time.Second, 1000), open: map[partition.ID]int{}, leisure: leisure}
+	l.table.start()
 	l.table.open = func(ctx context.Context, p partition.ID) (*thing, error) {
 		select {
 		case <-time.After(l.leisure):
@@ -58,7 +64,7 @@ func newLab(leisure time.Duration) *lab {
 		return &thing{p: p}, nil
 	}
 	l.table.close = func(_ context.Context, q *thing, _ Why) error {
-		time.Sleep(l.leisure)
+		pass(l.leisure)
 		l.guard.Lock()
 		defer l.guard.Unlock()
 		l.closes++

@@ -2,9 +2,10 @@ package engine
 
 import "container/heap"
 
-// Ticker is what the wheel wakes; it must be comparable. Tick is called with no
-// lock held, by one goroutine for the whole node, so it has to be short.
+// Ticker is what the wheel wakes; it must be comparable.
 type Ticker interface {
+	// Tick does what is due. It is called with no lock held, by one goroutine for
+	// the whole node, so it has to be short.
 	Tick()
 }
 

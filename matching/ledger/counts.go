@@ -10,6 +10,10 @@ type Counts struct {
 	Added, Refused, Granted, Completed, Elided uint64
 	Failed, Released, LeasesExpired            uint64
 	Expired, Died                              uint64
+
+	// Missing counts tasks whose row the store should have and does not. It
+	// stays 0 unless the store breaks its laws or was tampered with.
+	Missing uint64
 }
 
 // Counts returns the counts as of now.
@@ -21,6 +25,9 @@ func (l *Ledger) Backlog() int64 {
 	s := &l.counts.ByState
 	return int64(s[Ready]+s[Leased]+s[Delayed]) + l.spilledRows
 }
+
+// Windowed reports whether scheduled tasks exist that only the store has.
+func (l *Ledger) Windowed() bool { return l.delayed.spilled }
 
 // Spilled is about how many tasks only the store has.
 func (l *Ledger) Spilled() int64 { return l.spilledRows }

@@ -6,6 +6,9 @@ import (
 	"github.com/taskring/taskring/matching/task"
 )
 
+// maxWaits bounds the callers that repeat themselves while the store is slow.
+const maxWaits = 16
+
 // maxSeq is the last sequence number that an epoch can give out.
 const maxSeq = 1<<task.SeqBits - 1
 
@@ -135,6 +138,9 @@ func (l *Ledger) completeEntry(e *Entry, g task.Grant, tk Ticket) {
 	switch {
 	case e.State == Leased && e.Grant() != g:
 		a.Err = leaseLost(g, e)
+		l.answer(a)
+	case e.State == Finished && e.waits >= maxWaits:
+		a.Err = task.Errorf(task.OutcomeUnknown, "%d callers wait for the completion of task %s to be stored already", e.waits, e.ID)
 		l.answer(a)
 	case e.State == Finished:
 		a.AlreadyFinished = true

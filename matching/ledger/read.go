@@ -256,7 +256,12 @@ func (l *Ledger) warm(e *Entry, r row.Record) {
 	if r.Kind == row.Dead {
 		t = r.Dead.Task
 	}
-	if !r.Found || e.Task != nil {
+	switch {
+	case e.Task != nil || e.State == Finished:
+		return
+	case !r.Found: // against the laws of the store; holding on to it would help nobody
+		l.counts.Missing++
+		l.forget(e)
 		return
 	}
 	e.setBody(t)

@@ -58,7 +58,7 @@ func (h *Handler) AddTasks(ctx context.Context, r *matchingpb.AddTasksRequest) (
 		case refused != nil:
 			out.Results[i] = h.addRefused(batch, refused)
 		default:
-			a := h.startAdd(ctx, batch)
+			a := h.startAdd(ctx, batch, len(r.GetBatches()) == 1)
 			a.at = i
 			started = append(started, a)
 		}
@@ -80,13 +80,13 @@ type addBatch struct {
 }
 
 // startAdd hands the good tasks of a batch to their partition.
-func (h *Handler) startAdd(ctx context.Context, b wire.AddBatch) *addBatch {
+func (h *Handler) startAdd(ctx context.Context, b wire.AddBatch, only bool) *addBatch {
 	a := &addBatch{AddBatch: b}
 	p := b.Target.Partition()
 	if a.err = h.checkCaller(p.Queue, b.Counts.Counts, engine.Add); a.err != nil {
 		return a
 	}
-	q, err := h.cfg.Engine.QueueNow(ctx, p, engine.Add)
+	q, err := h.batchQueue(ctx, p, engine.Add, only)
 	if err != nil {
 		a.err = err
 		return a

@@ -16,9 +16,9 @@
 // # What a call waits for
 //
 // A single call waits until its partition is loaded, and is tried once more when
-// it caught the partition closing. Of a batch no item waits for another's
-// partition: where one is loading or closing, its items are answered at once and
-// the caller sends them again. All items of a batch are started before the first
+// it caught the partition closing. So does a request with one batch. Where there
+// are several, none waits for another's partition: when one is loading or closing
+// its items are answered NOT_READY at once and the caller sends them again. All items of a batch are started before the first
 // is waited for, so they leave in one commit.
 //
 // # Polls

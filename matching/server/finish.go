@@ -135,8 +135,8 @@ func (h *Handler) FailTask(ctx context.Context, r *matchingpb.FailTaskRequest) (
 // FailTasks gives many tasks back as failed.
 func (h *Handler) FailTasks(ctx context.Context, r *matchingpb.FailTasksRequest) (*matchingpb.FailTasksResponse, error) {
 	byBatch := make([]*settling, len(r.GetBatches()))
-	for i, b := range r.GetBatches() {
-		byBatch[i] = h.failRefs(ctx, "batches["+strconv.Itoa(i)+"]", b)
+	for i := range byBatch {
+		byBatch[i] = h.failRefs(ctx, r.GetBatches(), i)
 	}
 	var byToken *settling
 	if len(r.GetByToken()) > 0 {
@@ -152,10 +152,10 @@ func (h *Handler) FailTasks(ctx context.Context, r *matchingpb.FailTasksRequest)
 	return out, nil
 }
 
-// failRefs starts a batch of grants in columns: those with the common failure in
-// one call, each exception in one of its own.
-func (h *Handler) failRefs(ctx context.Context, field string, b *matchingpb.FailBatch) *settling {
-	d := h.decoder()
+// failRefs starts batch i of a request, grants in columns: those with the common
+// failure in one call, each exception in one of its own.
+func (h *Handler) failRefs(ctx context.Context, batches []*matchingpb.FailBatch, i int) *settling {
+	d, b, field := h.decoder(), batches[i], "batches["+strconv.Itoa(i)+"]"
 	refs, err := h.readRefs(field+".grants", b.GetGrants())
 	if err != nil {
 		return &settling{whole: err}
@@ -164,7 +164,7 @@ func (h *Handler) failRefs(ctx context.Context, field string, b *matchingpb.Fail
 	if err != nil {
 		return &settling{whole: err}
 	}
-	q, err := h.cfg.Engine.QueueNow(ctx, refs.Partition, engine.Settle)
+	q, err := h.batchQueue(ctx, refs.Partition, engine.Settle, len(batches) == 1)
 	if err != nil {
 		return &settling{whole: err}
 	}
@@ -223,7 +223,7 @@ func (h *Handler) failTokens(ctx context.Context, rs []*matchingpb.FailTaskReque
 		}
 		var q *queue.Queue
 		if err == nil {
-			q, err = h.cfg.Engine.QueueNow(ctx, t.Partition, engine.Settle)
+			q, err = h.batchQueue(ctx, t.Partition, engine.Settle, len(rs) == 1)
 		}
 		if err != nil {
 			s.results[i].Err = err

@@ -18,7 +18,7 @@ import (
 // Settings are what may change while the handler serves; they are read at each
 // call. Zero values are the defaults.
 type Settings struct {
-	Limits     wire.Limits
+	Limits     wire.Limits   // of what a request may carry
 	PollWait   time.Duration // of polls that name no wait of their own; default 60 s
 	PollMargin time.Duration // polls end so long before the call's deadline; default 1 s
 	PageSize   int           // of lists, when the request names none; default 100
@@ -36,15 +36,15 @@ func (s Settings) withDefaults() Settings {
 
 // HandlerConfig is what a handler is made of. Engine is required.
 type HandlerConfig struct {
-	Engine   *engine.Engine
-	Settings func() Settings
+	Engine   *engine.Engine  // the node's partitions; started and stopped by its owner
+	Settings func() Settings // the snapshot in force; default all defaults
 	// Unrouted serves requests that name no partition. Without it they are
 	// refused.
 	Unrouted matchingpb.MatchingServiceServer
 	// Healthy returns why the store takes no writes now, or nil. Adds are refused
 	// while it does.
 	Healthy func() error
-	Meter   metric.Meter
+	Meter   metric.Meter // of adds, polls and dispatch latency; default none
 }
 
 // Handler serves the methods of the matching service, over gRPC through a Server
@@ -124,6 +124,15 @@ func (h *Handler) on(ctx context.Context, p partition.ID, use engine.Use, f func
 			return err
 		}
 	}
+}
+
+// batchQueue returns the partition for a batch. The only batch of a request waits
+// until it is loaded, as a single call does: there is nobody else to hold up.
+func (h *Handler) batchQueue(ctx context.Context, p partition.ID, use engine.Use, only bool) (*queue.Queue, error) {
+	if only {
+		return h.cfg.Engine.Queue(ctx, p, use)
+	}
+	return h.cfg.Engine.QueueNow(ctx, p, use)
 }
 
 // takesAdds refuses adds while the store takes no writes.

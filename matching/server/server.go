@@ -26,22 +26,20 @@ const headroom = 4 << 20
 // Config is what a server is made of. Handler is required; zero values of the
 // others are the defaults.
 type Config struct {
-	Handler *Handler
+	Handler *Handler // serves the methods
 
 	RequestBytes int  // of one request, default 8 MiB
 	Streams      int  // calls at a time on one connection, default 100,000
 	Reflection   bool // serve gRPC reflection
 
-	// Keepalive: after KeepaliveTime without traffic a connection is probed, and
-	// closed when it does not answer for KeepaliveTimeout; default 30 s and 10 s.
-	// Clients may probe every KeepaliveMinTime, default 5 s; gRPC clients never do
-	// so more often than every 10 s, but their probes may arrive early.
-	KeepaliveTime    time.Duration
-	KeepaliveTimeout time.Duration
+	KeepaliveTime    time.Duration // a connection is probed after so long without traffic; default 30 s
+	KeepaliveTimeout time.Duration // and closed when it does not answer for so long; default 10 s
+	// KeepaliveMinTime is how often clients may probe; default 5 s. gRPC clients
+	// never do so more often than every 10 s, but their probes may arrive early.
 	KeepaliveMinTime time.Duration
 
-	Logger *slog.Logger
-	Meter  metric.Meter
+	Logger *slog.Logger // of listeners that break; default none
+	Meter  metric.Meter // of calls; default none
 }
 
 func (c *Config) complete() error {

@@ -14,8 +14,10 @@ import (
 
 	"github.com/taskring/taskring/matching/engine"
 	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/queue"
 	"github.com/taskring/taskring/matching/store/memory"
 	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/partition"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,6 +99,14 @@ func root(queue string) *matchingpb.TaskQueuePartition { return part(queue, 0) }
 func part(queue string, number int32) *matchingpb.TaskQueuePartition {
 	return &matchingpb.TaskQueuePartition{Namespace: "default", Name: queue, Partition: &number}
 }
+
+// partitionOf is what root names, to the engine.
+func partitionOf(name string) partition.ID {
+	return partition.Queue{Namespace: "default", Name: name, Type: partition.Activity}.Partition(0)
+}
+
+// pollNow takes one task, waiting only for the partition to read it.
+var pollNow = queue.PollRequest{Max: 1, Wait: 5 * time.Second}
 
 // add adds a task and fails the test when that fails.
 func (n *node) add(queue, payload string) uint64 {

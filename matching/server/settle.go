@@ -100,13 +100,13 @@ func (h *Handler) readRefs(field string, m *matchingpb.GrantRefs) (wire.Refs, er
 	return refs, h.ours(field+".store_id", refs.Store)
 }
 
-// refs starts a batch of grants in columns.
-func (h *Handler) refs(ctx context.Context, field string, m *matchingpb.GrantRefs, do verb) *settling {
-	refs, err := h.readRefs(field, m)
+// refs starts batch i of a request, grants in columns.
+func (h *Handler) refs(ctx context.Context, batches []*matchingpb.GrantRefs, i int, do verb) *settling {
+	refs, err := h.readRefs("batches["+strconv.Itoa(i)+"]", batches[i])
 	if err != nil {
 		return &settling{whole: err}
 	}
-	q, err := h.cfg.Engine.QueueNow(ctx, refs.Partition, engine.Settle)
+	q, err := h.batchQueue(ctx, refs.Partition, engine.Settle, len(batches) == 1)
 	if err != nil {
 		return &settling{whole: err}
 	}
@@ -140,7 +140,7 @@ func (h *Handler) tokens(ctx context.Context, tokens [][]byte, do verb) *settlin
 		grants[t.Partition] = append(grants[t.Partition], t.Grant)
 	}
 	for p, is := range items {
-		q, err := h.cfg.Engine.QueueNow(ctx, p, engine.Settle)
+		q, err := h.batchQueue(ctx, p, engine.Settle, len(items) == 1)
 		if err != nil {
 			for _, i := range is {
 				s.results[i].Err = err
@@ -154,8 +154,8 @@ func (h *Handler) tokens(ctx context.Context, tokens [][]byte, do verb) *settlin
 
 // settleAll starts the batches of a request and its tokens, then waits for all.
 func (h *Handler) settleAll(ctx context.Context, batches []*matchingpb.GrantRefs, tokens [][]byte, do verb) (byBatch []*settling, byToken *settling) {
-	for i, b := range batches {
-		byBatch = append(byBatch, h.refs(ctx, "batches["+strconv.Itoa(i)+"]", b, do))
+	for i := range batches {
+		byBatch = append(byBatch, h.refs(ctx, batches, i, do))
 	}
 	if len(tokens) > 0 {
 		byToken = h.tokens(ctx, tokens, do)

@@ -39,9 +39,9 @@ type modelTask struct {
 	live     task.Grant // held by a worker whose lease has not run out
 	until    time.Time  // of the live lease
 	duration time.Duration
-	released bool       // the holder gave it back or settled it
-	doubtful bool       // the latest grant may not be stored: it may come again
-	everFail bool       // may be in another place of the order
+	released bool // the holder gave it back or settled it
+	doubtful bool // the latest grant may not be stored: it may come again
+	everFail bool // may be in another place of the order
 }
 
 // held by a worker with a lease that all must respect.

@@ -157,8 +157,8 @@ func (w *world) advanceFar() {
 // stolen lets another run take the partition for a moment.
 func (w *world) stolen() {
 	w.logf("stolen")
-	other := w.holder
-	if _, err := w.store.Acquire(ctx, task.Holder{RunID: fmt.Sprint("thief", other)}, theOne); err != nil {
+	w.stolenSince = true
+	if _, err := w.store.Acquire(ctx, task.Holder{RunID: fmt.Sprint("thief of ", w.holder)}, theOne); err != nil {
 		w.fail("acquire: %v", err)
 	}
 }
@@ -188,9 +188,11 @@ func (w *world) add() {
 	}
 	w.logf("add %d from #%d prio=%d delayed=%v", n, c.tasks[0].number(w), c.tasks[0].priority, c.tasks[0].delayed)
 	w.settle()
-	read := w.core.Ledger()
-	if read.Spilled() > 0 {
+	if w.core.Ledger().Spilled() > 0 {
 		w.hit("spilled")
+	}
+	if w.core.Ledger().Windowed() {
+		w.hit("delayed spilled")
 	}
 }
 
@@ -199,7 +201,6 @@ func (w *world) newTask() *task.Task {
 	switch w.rng.IntN(10) {
 	case 0, 1:
 		t.NotBefore = task.At(w.now.Add(time.Duration(1+w.rng.IntN(60_000)) * time.Millisecond))
-		w.hit("delayed spilled")
 	case 2:
 		t.ExpiresAt = task.At(w.now.Add(time.Duration(1+w.rng.IntN(60_000)) * time.Millisecond))
 	case 3:

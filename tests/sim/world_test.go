@@ -29,16 +29,18 @@ type world struct {
 	hits  map[string]int
 	calm  bool // no faults any more
 
-	limits   ledger.Limits
-	holder   int
-	commit   *commitInFlight
-	read     *readInFlight
-	polls    []*queue.Poll
-	held     []held
-	tasks    map[task.ID]*modelTask
-	order    []*modelTask // by number
-	pollSeq  int
-	faultFor memory.CommitFault
+	limits  ledger.Limits
+	holder  int
+	commit  *commitInFlight
+	read    *readInFlight
+	polls   []*queue.Poll
+	held    []held
+	tasks   map[task.ID]*modelTask
+	order   []*modelTask // by number
+	pollSeq int
+
+	stolenSince bool // another run took the partition from this core
+	faultFor    memory.CommitFault
 }
 
 // held is a grant that some worker has, or once had.
@@ -111,6 +113,7 @@ func (w *world) open() {
 		return
 	}
 	w.logf("open epoch=%d leases=%d mayhold=%v", opened.Epoch, len(opened.Leases), opened.Meta.MayHold)
+	w.stolenSince = false
 	w.core = queue.NewCore(ledger.Config{
 		Partition: thePartition, Epoch: opened.Epoch, Meta: opened.Meta, Leases: opened.Leases,
 		Limits: w.limits, Rand: w.rng,
@@ -232,8 +235,12 @@ func (w *world) resolve() {
 			w.hit("unknown turned out stored=%v", r.Found)
 		}
 	}
+	deposed, stolen := w.core, w.stolenSince
 	w.core.Resolve(acquired[0], records)
 	w.settle()
+	if stolen && w.core == deposed {
+		w.fail("another run had the partition in between, and its memory is trusted all the same")
+	}
 }
 
 // readStep begins, carries out, or ends a read; one of them a call, so that

@@ -20,7 +20,7 @@ const (
 	Usage       Code = 2
 	NotFound    Code = 3
 	Unavailable Code = 4
-	StoreBroken Code = 70
+	StoreBroken Code = 74 // pebble.ExitStoreBroken
 	Interrupted Code = 130
 )
 

@@ -48,7 +48,7 @@ func describe(cmd *cobra.Command, flags *remote.Flags) (*matchingpb.DescribeTask
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer c.Stop()
 	ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 	defer cancel()
 	reply, err := c.DescribeTaskQueue(ctx, &matchingpb.DescribeTaskQueueRequest{

@@ -62,7 +62,7 @@ func listCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer c.Stop()
 		return flags.Explain(listAll(cmd, c, request, *format), "listing task queues")
 	}
 	return cmd

@@ -90,7 +90,7 @@ func describePartition(cmd *cobra.Command, flags *remote.Flags, p partition.ID) 
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer c.Stop()
 	ctx, cancel := context.WithTimeout(cmd.Context(), callTimeout)
 	defer cancel()
 	reply, err := c.DescribePartition(ctx, &matchingpb.DescribePartitionRequest{TaskQueue: wire.EncodePartition(p)})

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/cmd/taskring/env"
@@ -79,14 +80,23 @@ func (f *Flags) TaskQueue() (partition.Queue, error) {
 	return q, nil
 }
 
-// Dial returns a client of the nodes. Nothing is connected yet; Close it.
-func (f *Flags) Dial(logger *slog.Logger) (*client.Client, error) {
+// Dial returns a client of the nodes. Nothing is connected yet; Stop it.
+// Without a logger what nobody can be answered with is not logged.
+func (f *Flags) Dial(logger *slog.Logger) (*client.Client, error) { return f.DialWith(logger) }
+
+// DialWith is Dial with options of each connection.
+func (f *Flags) DialWith(logger *slog.Logger, options ...grpc.DialOption) (*client.Client, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	for _, address := range f.Addresses {
 		if err := checkAddress(address); err != nil {
 			return nil, err
 		}
 	}
-	c, err := client.NewClient(client.Options{Addresses: f.Addresses, Identity: Identity(), Logger: logger})
+	c, err := client.NewClient(client.Options{
+		Addresses: f.Addresses, Identity: Identity(), Logger: logger, DialOptions: options,
+	})
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}

@@ -92,10 +92,6 @@ func (s *serving) run(cmd *cobra.Command) error {
 	}
 	s.config.Logger = logger
 	s.config.NoReflection = !s.reflection
-	s.config.OnStoreBroken = func(reason string) {
-		logger.Error("the store is broken, the process ends; what was acknowledged is safe, start the server again",
-			"reason", reason, "exit_code", int(exit.StoreBroken))
-	}
 	node, err := matching.New(s.config)
 	if err != nil {
 		return explain(err)
@@ -121,7 +117,7 @@ func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Stop()
 	node.SetUnrouted(client.NewFrontend(c))
 	if err := node.Start(cmd.Context()); err != nil {
 		return err

@@ -39,7 +39,7 @@ func addCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
 	a.remote.AddQueue(cmd)
-	a.task.add(cmd)
+	a.task.add(cmd.Flags())
 	a.format = output.Flag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&a.payload, "payload", "", "what the worker gets")
@@ -48,6 +48,7 @@ func addCommand() *cobra.Command {
 	flags.IntVar(&a.outstanding, "outstanding", 1, "with --lines, batches under way at a time; more than 1 gives up the order of the lines")
 	cmd.MarkFlagsOneRequired("payload", "payload-file", "lines")
 	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file", "lines")
+	cmd.MarkFlagsMutuallyExclusive("request-id", "lines") // one id cannot name many tasks
 	return cmd
 }
 
@@ -56,7 +57,7 @@ func (a *adding) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	options, err := a.task.options(cmd)
+	options, err := a.task.options(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (a *adding) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Stop()
 	ctx, cancel := bounded(cmd.Context())
 	defer cancel()
 	reply, err := c.AddTask(ctx, &matchingpb.AddTaskRequest{TaskQueue: wire.EncodeQueue(q), Payload: payload, Options: options})

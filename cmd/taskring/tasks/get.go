@@ -40,7 +40,7 @@ func getCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer c.Stop()
 		where := wire.EncodeQueue(q)
 		if cmd.Flags().Changed("partition") {
 			where.Partition = &part

@@ -25,7 +25,7 @@ func (a *adding) runLines(cmd *cobra.Command, q partition.Queue, options *matchi
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Stop()
 	s := &sender{client: c, queue: wire.EncodeQueue(q), options: options, lines: newIntake()}
 	bar := newProgress(cmd.ErrOrStderr(), cmd.InOrStdin(), s)
 	bar.start()

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/taskring/taskring/cmd/taskring/exit"
@@ -24,8 +24,7 @@ type taskFlags struct {
 	requestID   string
 }
 
-func (f *taskFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
+func (f *taskFlags) add(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.priority, "priority", 3, "1 (first) to 5 (last)")
 	flags.DurationVar(&f.delay, "delay", 0, "hand the task out after this time at the earliest")
 	flags.DurationVar(&f.expiry, "expiry", 0, "drop the task when no worker took it within this time; 0 is never")
@@ -34,10 +33,9 @@ func (f *taskFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME=VALUE that travels with the task; may be repeated")
 	flags.StringVar(&f.durability, "durability", "durable", "durable: on disk before it is acknowledged; hand-off: a waiting worker is enough")
 	flags.StringVar(&f.requestID, "request-id", "", "a repeated add with the same id adds nothing; not with --lines")
-	cmd.MarkFlagsMutuallyExclusive("request-id", "lines")
 }
 
-func (f *taskFlags) options(cmd *cobra.Command) (*matchingpb.TaskOptions, error) {
+func (f *taskFlags) options(flags *pflag.FlagSet) (*matchingpb.TaskOptions, error) {
 	durability, err := ParseDurability(f.durability)
 	if err != nil {
 		return nil, err
@@ -45,7 +43,7 @@ func (f *taskFlags) options(cmd *cobra.Command) (*matchingpb.TaskOptions, error)
 	o := &matchingpb.TaskOptions{
 		Priority: f.priority, MaxAttempts: f.maxAttempts, Durability: durability, RequestId: f.requestID,
 	}
-	if cmd.Flags().Changed("priority") && f.priority == 0 {
+	if flags.Changed("priority") && f.priority == 0 {
 		return nil, exit.Usagef("--priority 0 is not one of 1 (first) to 5 (last)")
 	}
 	for _, h := range f.headers {

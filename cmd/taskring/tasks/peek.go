@@ -59,7 +59,7 @@ func (p *peeking) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Stop()
 	return p.pages(cmd, c, q, states)
 }
 

@@ -97,7 +97,7 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Stop()
 
 	ctx, enough := context.WithCancel(cmd.Context())
 	defer enough()

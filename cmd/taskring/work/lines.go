@@ -37,46 +37,39 @@ type taskOutput struct {
 // Write passes on what ends a line and keeps the rest.
 func (o *taskOutput) Write(p []byte) (int, error) {
 	end := bytes.LastIndexByte(p, '\n') + 1
-	if o.alone {
-		return o.writeAlone(p, end)
+	var err error
+	switch {
+	case o.alone:
+		err = o.writeAlone(p, end)
+	case end > 0:
+		err = o.shared.writeWhole(append(o.begun, p[:end]...))
+		o.begun = append(o.begun[:0], p[end:]...)
+	default:
+		o.begun = append(o.begun, p...)
 	}
-	if end > 0 {
-		whole := p[:end]
-		if len(o.begun) > 0 {
-			whole = append(o.begun, whole...)
-		}
-		if err := o.shared.writeWhole(whole); err != nil {
-			return 0, err
-		}
-		o.begun = o.begun[:0]
+	if err == nil && len(o.begun) > heldLine {
+		o.shared.mu.Lock()
+		o.alone = true
+		_, err = o.shared.w.Write(o.begun)
+		o.begun = nil
 	}
-	o.begun = append(o.begun, p[end:]...)
-	if len(o.begun) <= heldLine {
-		return len(p), nil
+	if err != nil {
+		return 0, err
 	}
-	o.shared.mu.Lock()
-	o.alone = true
-	_, err := o.shared.w.Write(o.begun)
-	o.begun = nil
-	return len(p), err
+	return len(p), nil
 }
 
-func (o *taskOutput) writeAlone(p []byte, end int) (int, error) {
+// writeAlone writes on in the line that was begun, up to its end if p holds it.
+func (o *taskOutput) writeAlone(p []byte, end int) error {
 	if end == 0 {
-		return o.shared.w.Write(p)
+		_, err := o.shared.w.Write(p)
+		return err
 	}
 	_, err := o.shared.w.Write(p[:end])
 	o.alone = false
 	o.shared.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	return o.keep(p, end)
-}
-
-func (o *taskOutput) keep(p []byte, end int) (int, error) {
 	o.begun = append(o.begun, p[end:]...)
-	return len(p), nil
+	return err
 }
 
 // flush ends a line that its task did not end.

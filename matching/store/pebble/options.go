@@ -90,7 +90,9 @@ func (o *Options) pebbleOptions(d disk) (*pebbledb.Options, io.Closer) {
 		// previous version of the server cannot read.
 		FormatMajorVersion: pebbledb.FormatValueSeparation,
 
-		CacheSize:                   o.CacheBytes,
+		// Pebble takes its memory tables off the cache: one that fills and one
+		// that is being flushed are given to it on top.
+		CacheSize:                   o.CacheBytes + 2*o.MemTableBytes,
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       4,

@@ -127,44 +127,49 @@ func addRow(page *row.Page, kind row.Kind, key, value []byte) (size int, err err
 	return t.Task.Size(), nil
 }
 
-// Get reads all there is of the given tasks, see [store.Store]. It reads a
-// snapshot, so that a task which moves meanwhile is found in one of its places.
+// Get reads all there is of the given tasks, see [store.Store]. It reads as of
+// one moment, so that a task which moves meanwhile is found in one of its places.
 func (s *Store) Get(ctx context.Context, p partition.ID, ids []task.ID) ([]row.Record, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	records := make([]row.Record, len(ids))
-	n, err := s.numberOf(p)
-	if err != nil {
-		return nil, err
-	}
-	look := &look{store: s, number: n, at: s.db.NewSnapshot()}
 	for i, id := range ids {
 		records[i].ID = id
-		if n != 0 && err == nil {
-			err = look.up(&records[i])
-		}
 	}
-	if err := errors.Join(err, look.close()); err != nil {
+	n, err := s.numberOf(p)
+	if n == 0 || err != nil {
+		return records, err
+	}
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return nil, fmt.Errorf("get %d tasks of %s: %w", len(ids), p, err)
+	}
+	look := look{number: n, it: it}
+	for i := 0; i < len(records) && err == nil; i++ {
+		err = look.up(&records[i])
+	}
+	if err := errors.Join(err, it.Close()); err != nil {
 		return nil, fmt.Errorf("get %d tasks of %s: %w", len(ids), p, err)
 	}
 	return records, nil
 }
 
-// look looks tasks of one partition up at one moment.
+// look looks tasks of one partition up. One iterator serves all look-ups: it is
+// a view of one moment, and to move it costs less than half of a Get.
 type look struct {
-	store  *Store
 	number number
-	at     *pebbledb.Snapshot
-	index  *pebbledb.Iterator // over the index of scheduled rows, made when needed
+	it     *pebbledb.Iterator
 	key    []byte
 }
 
-func (l *look) close() error {
-	if l.index != nil {
-		return errors.Join(l.index.Close(), l.at.Close())
+// value returns the value of look.key, if it exists, until the iterator moves.
+func (l *look) value() (value []byte, found bool, err error) {
+	if !l.it.SeekPrefixGE(l.key) { // the whole key is the prefix: filters answer most misses
+		return nil, false, l.it.Error()
 	}
-	return l.at.Close()
+	value, err = l.it.ValueAndErr()
+	return value, err == nil, err
 }
 
 // up fills the record of a task.
@@ -172,8 +177,8 @@ func (l *look) up(rec *row.Record) error {
 	if err := l.lease(rec); err != nil {
 		return err
 	}
-	for _, try := range []func(*row.Record) error{l.task, l.scheduled, l.dead} {
-		if err := try(rec); err != nil || rec.Found {
+	for _, try := range []func(*look, *row.Record) error{(*look).task, (*look).scheduled, (*look).dead} {
+		if err := try(l, rec); err != nil || rec.Found {
 			return err
 		}
 	}
@@ -182,7 +187,7 @@ func (l *look) up(rec *row.Record) error {
 
 func (l *look) lease(rec *row.Record) error {
 	l.key = appendIDKey(l.key[:0], kindLease, l.number, rec.ID)
-	value, found, err := l.store.read(l.at, l.key)
+	value, found, err := l.value()
 	if err != nil || !found {
 		return err
 	}
@@ -191,11 +196,11 @@ func (l *look) lease(rec *row.Record) error {
 	return err
 }
 
-// task tries the priorities one by one; a filter per file answers most misses.
+// task tries the priorities one by one, most likely the default one first.
 func (l *look) task(rec *row.Record) error {
-	for p := task.MinPriority; p <= task.MaxPriority; p++ {
+	for _, p := range [task.Priorities]task.Priority{task.DefaultPriority, 1, 2, 4, 5} {
 		l.key = appendTaskKey(l.key[:0], l.number, row.TaskKey{Priority: p, ID: rec.ID})
-		value, found, err := l.store.read(l.at, l.key)
+		value, found, err := l.value()
 		if err != nil {
 			return err
 		}
@@ -214,7 +219,7 @@ func (l *look) scheduled(rec *row.Record) error {
 		return err
 	}
 	l.key = appendScheduledKey(l.key[:0], l.number, row.DueKey{Due: due, ID: rec.ID})
-	value, found, err := l.store.read(l.at, l.key)
+	value, found, err := l.value()
 	if err != nil {
 		return err
 	}
@@ -229,21 +234,11 @@ func (l *look) scheduled(rec *row.Record) error {
 
 // due finds the due time of a scheduled task in the index.
 func (l *look) due(id task.ID) (task.Micros, bool, error) {
-	if l.index == nil {
-		prefix := appendNumber(nil, kindIndex, l.number)
-		it, err := l.at.NewIter(&pebbledb.IterOptions{
-			LowerBound: prefix, UpperBound: pastPrefix(appendNumber(nil, kindIndex, l.number)),
-		})
-		if err != nil {
-			return 0, false, err
-		}
-		l.index = it
-	}
 	l.key = appendIDKey(l.key[:0], kindIndex, l.number, id)
-	if !l.index.SeekGE(l.key) {
-		return 0, false, l.index.Error()
+	if !l.it.SeekGE(l.key) {
+		return 0, false, l.it.Error()
 	}
-	found := l.index.Key()
+	found := l.it.Key()
 	if len(found) != dueIDLen || string(found[:len(l.key)]) != string(l.key) {
 		return 0, false, nil
 	}
@@ -253,7 +248,7 @@ func (l *look) due(id task.ID) (task.Micros, bool, error) {
 
 func (l *look) dead(rec *row.Record) error {
 	l.key = appendIDKey(l.key[:0], kindDead, l.number, rec.ID)
-	value, found, err := l.store.read(l.at, l.key)
+	value, found, err := l.value()
 	if err != nil || !found {
 		return err
 	}

@@ -1,0 +1,222 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taskring/taskring/matching/row"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/partition"
+)
+
+var start = time.Unix(2_000_000_000, 0)
+
+func newLedger(limits Limits) *Ledger {
+	return New(Config{
+		Partition: partition.Queue{Namespace: "ns", Name: "q", Type: partition.Activity}.Partition(0),
+		Epoch:     7, Limits: limits, Rand: rand.New(rand.NewPCG(1, 1)),
+	}, start)
+}
+
+func (l *Ledger) addOne(t *task.Task) *Entry {
+	if t.Priority == 0 {
+		t.Priority = task.DefaultPriority
+	}
+	return l.Add(t, start, Ticket{Call: "add"})
+}
+
+// store commits all there is to commit.
+func (l *Ledger) store() {
+	for l.Take(start) != nil {
+		l.Stored(start)
+	}
+}
+
+func TestAdmitNamesTheLimit(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		limits Limits
+		spoil  func(*Ledger)
+		reason task.Reason
+		says   string
+	}{
+		{"items", Limits{PendingItems: 3}, func(l *Ledger) { l.addOne(&task.Task{}); l.addOne(&task.Task{}) }, task.Quota, "matching.maxPendingItems"},
+		{"bytes", Limits{PendingBytes: 1000}, func(l *Ledger) { l.addOne(&task.Task{Payload: make([]byte, 900)}) }, task.Quota, "matching.maxPendingBytes"},
+		{"closing", Limits{}, func(l *Ledger) { l.Close() }, task.PartitionClosing, "unloaded"},
+		{"lost", Limits{}, func(l *Ledger) { l.Lose(task.Ownership{Epoch: 9}, "stolen") }, task.NotOwner, "stolen"},
+		{"out of ids", Limits{}, func(l *Ledger) { l.seq = maxSeq - 1 }, task.NotReady, "epoch 7"},
+	} {
+		l := newLedger(tc.limits)
+		if err := l.Admit(2, 500); err != nil {
+			t.Errorf("%s: refused at first: %v", tc.name, err)
+		}
+		tc.spoil(l)
+		err := l.Admit(2, 500)
+		var e *task.Error
+		if !errors.As(err, &e) || e.Reason != tc.reason {
+			t.Errorf("%s: error %v, want %v", tc.name, err, tc.reason)
+			continue
+		}
+		if !strings.Contains(fmt.Sprint(e, e.Limit), tc.says) {
+			t.Errorf("%s: error %v %v does not say %q", tc.name, e, e.Limit, tc.says)
+		}
+	}
+}
+
+func TestExhaustedWhenIDsAreUsedUp(t *testing.T) {
+	l := newLedger(Limits{})
+	l.seq = maxSeq - 1
+	if l.Exhausted() {
+		t.Error("exhausted with one id left")
+	}
+	if e := l.addOne(&task.Task{}); e.ID.Seq() != maxSeq || e.ID.Epoch() != 7 || !l.Exhausted() {
+		t.Errorf("the last id is %d of epoch %d, exhausted %v", e.ID.Seq(), e.ID.Epoch(), l.Exhausted())
+	}
+}
+
+// TestEverEarlierDueTimes is the way to overfill the window: each task must join
+// it, as it is due before all that are in it.
+func TestEverEarlierDueTimes(t *testing.T) {
+	l := newLedger(Limits{DelayedItems: 10})
+	for i := range 1000 {
+		l.addOne(&task.Task{NotBefore: task.At(start.Add(time.Duration(2000-i) * time.Second))})
+		l.store()
+		if n := l.Counts().Memory; n > 21 {
+			t.Fatalf("%d tasks in memory after %d adds", n, i+1)
+		}
+	}
+	if !l.Windowed() || l.Backlog() != 1000 {
+		t.Errorf("windowed %v, backlog %d", l.Windowed(), l.Backlog())
+	}
+}
+
+// TestBodiesOfLeasedTasksAreBounded: beyond the budget only the store has them,
+// and they are fetched when they are needed.
+func TestBodiesOfLeasedTasksAreBounded(t *testing.T) {
+	l := newLedger(Limits{LeasedBytes: 10_000})
+	records := make(map[task.ID]row.Record)
+	for range 20 {
+		e := l.addOne(&task.Task{Payload: make([]byte, 2000)})
+		l.store()
+		if _, ok := l.Grant(e, "w", 0, start); !ok {
+			t.Fatal("not granted")
+		}
+		records[e.ID] = row.Record{ID: e.ID, Found: true, Kind: row.Tasks, Task: row.Task{Task: e.Task}}
+		l.store()
+	}
+	if l.leased > 13_000 {
+		t.Errorf("%d bytes of leased bodies, the limit is 10000", l.leased)
+	}
+	l.Output()
+	now := start.Add(31 * time.Second)
+	l.Tick(now)
+	warm := len(l.Output().Offer)
+	read, ok := l.NextRead()
+	if !ok || warm+len(read.IDs) != 20 || warm == 20 {
+		t.Fatalf("%d tasks offered and %d to be fetched of 20", warm, len(read.IDs))
+	}
+	var found []row.Record
+	for _, id := range read.IDs {
+		found = append(found, records[id])
+	}
+	l.LookedUp(found, now)
+	if offered := l.Output().Offer; len(offered) != len(read.IDs) || offered[0].Task == nil {
+		t.Errorf("%d tasks offered after the fetch, want %d", len(offered), len(read.IDs))
+	}
+}
+
+// TestMissingRow: a row that the store should have and does not is let go.
+func TestMissingRow(t *testing.T) {
+	l := newLedger(Limits{LeasedBytes: 1})
+	e := l.addOne(&task.Task{})
+	l.store()
+	l.Grant(e, "w", 0, start)
+	l.store()
+	l.Tick(start.Add(time.Hour))
+	read, _ := l.NextRead()
+	l.LookedUp([]row.Record{{ID: read.IDs[0]}}, start)
+	if c := l.Counts(); c.Missing != 1 || c.Memory != 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+// TestSweep: runs of deleted rows are covered by ranges, rows that live never.
+func TestSweep(t *testing.T) {
+	l := newLedger(Limits{SweepRows: 90, SweepSpan: 5})
+	var all []*Entry
+	for range 100 {
+		all = append(all, l.addOne(&task.Task{}))
+	}
+	l.store()
+	keep := map[int]bool{20: true, 23: true, 60: true}
+	for i, e := range all {
+		if !keep[i] {
+			g, _ := l.Grant(e, "w", 0, start)
+			l.Complete(g, Ticket{Call: "complete"})
+		}
+	}
+	l.store() // deletes, and finds that enough were deleted
+	more := l.addOne(&task.Task{})
+	l.SetLimits(Limits{SweepRows: 1, SweepSpan: 5})
+	l.levels[task.DefaultPriority.Level()].deleted = 1000
+	m := l.Take(start)
+	var got []string
+	for _, r := range m.DeleteRanges {
+		got = append(got, fmt.Sprintf("%d-%d", r.From.Seq(), r.To.Seq()))
+		for _, e := range append(all[20:21:21], all[23], all[60], more) {
+			if r.From <= e.ID && e.ID <= r.To {
+				t.Errorf("range %d-%d covers living task %d", r.From.Seq(), r.To.Seq(), e.ID.Seq())
+			}
+		}
+	}
+	if want := "[25-60 62-100]"; fmt.Sprint(got) != want {
+		t.Errorf("ranges %v, want %s", got, want)
+	}
+	if m.Meta == nil || m.Meta.Acks[task.DefaultPriority.Level()].Seq() != 20 {
+		t.Errorf("meta %+v, want an ack level of 20", m.Meta)
+	}
+}
+
+// TestRepeatedCompletionsAreBounded: while the store hangs, a caller that
+// repeats itself does not pile up.
+func TestRepeatedCompletionsAreBounded(t *testing.T) {
+	l := newLedger(Limits{})
+	e := l.addOne(&task.Task{})
+	l.store()
+	g, _ := l.Grant(e, "w", 0, start)
+	for range 100 {
+		l.Complete(g, Ticket{Call: "complete"})
+	}
+	if n := len(l.waits); n > maxWaits {
+		t.Errorf("%d waits", n)
+	}
+	refused := 0
+	for _, a := range l.Output().Answers {
+		if errors.Is(a.Err, task.OutcomeUnknown) {
+			refused++
+		}
+	}
+	if refused != 100-maxWaits {
+		t.Errorf("%d refused, want %d", refused, 100-maxWaits)
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	l := newLedger(Limits{})
+	p := task.RetryPolicy{Initial: time.Second, Factor: 3, Max: 20 * time.Second, Jitter: 1e-12}
+	for attempts, want := range map[uint32]time.Duration{1: time.Second, 2: 3 * time.Second, 3: 9 * time.Second, 4: 20 * time.Second, 400: 20 * time.Second} {
+		if got := l.backoff(p, attempts).Round(time.Millisecond); got != want {
+			t.Errorf("after %d attempts: %v, want %v", attempts, got, want)
+		}
+	}
+	p.Jitter = 0.5
+	for range 1000 {
+		if got := l.backoff(p, 2); got < 1500*time.Millisecond || got > 4500*time.Millisecond {
+			t.Fatalf("jitter of one half gives %v around 3s", got)
+		}
+	}
+}
