@@ -24,7 +24,7 @@ func All() []Break {
 	return []Break{
 		{
 			Name: "no fsync before the answer",
-			File: "matching/store/pebble/commit.go", Old: "s.sync(b)\n", New: "_ = b\n",
+			File: "matching/store/pebble/commit.go", Old: "err = s.apply(b, ms, outcomes); err == nil {\n			s.sync(b)\n", New: "err = s.apply(b, ms, outcomes); err == nil {\n			_ = b\n",
 			Package: "./matching/store/pebble", Test: "Crash",
 		},
 		{

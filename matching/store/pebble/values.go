@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -154,8 +153,8 @@ func decodeFormat(b []byte) (format, error) {
 		case 1:
 			f.version = v.num
 		case 2:
-			if copy(f.id[:], v.text) != len(v.text) {
-				return errors.New("a store id is not 16 bytes long")
+			if copy(f.id[:], v.text) != len(v.text) || len(v.text) != len(f.id) {
+				return fmt.Errorf("%w: a store id of %d bytes, want 16", row.ErrCorrupt, len(v.text))
 			}
 		case 3:
 			f.created = task.Micros(v.num)

@@ -1,0 +1,239 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/store/memory"
+)
+
+const (
+	ready     = matchingpb.TaskState_TASK_STATE_READY
+	scheduled = matchingpb.TaskState_TASK_STATE_SCHEDULED
+	leased    = matchingpb.TaskState_TASK_STATE_LEASED
+	dead      = matchingpb.TaskState_TASK_STATE_DEAD
+)
+
+// fill gives a queue 3 ready, 2 scheduled, 1 leased and 1 dead task; payloads
+// say which.
+func (n *node) fill(queue string) {
+	n.t.Helper()
+	n.add(queue, "dead")
+	token := n.poll(queue, 1).GetTasks()[0].GetToken()
+	if _, err := n.FailTask(n.t.Context(), &matchingpb.FailTaskRequest{Token: token, Failure: &matchingpb.Failure{Message: "broken", NonRetryable: true}}); err != nil {
+		n.t.Fatal(err)
+	}
+	n.add(queue, "leased")
+	if got := n.poll(queue, 1).GetTasks(); string(got[0].GetPayload()) != "leased" {
+		n.t.Fatalf("got %v", got)
+	}
+	for i, priority := range []int32{5, 3, 1} {
+		n.addWith(queue, fmt.Sprint("ready ", i), &matchingpb.TaskOptions{Priority: priority})
+	}
+	for _, hours := range []int{2, 1} {
+		delay := durationpb.New(time.Duration(hours) * time.Hour)
+		n.addWith(queue, fmt.Sprint("due in ", hours), &matchingpb.TaskOptions{Start: &matchingpb.TaskOptions_Delay{Delay: delay}})
+	}
+}
+
+func (n *node) addWith(queue, payload string, o *matchingpb.TaskOptions) {
+	n.t.Helper()
+	if _, err := n.AddTask(n.t.Context(), &matchingpb.AddTaskRequest{TaskQueue: root(queue), Payload: []byte(payload), Options: o}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// TestPeek walks through a queue in pages of every size: each page size shows
+// the same tasks, in the order of hand-out, and takes no lease.
+func TestPeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t)
+		defer n.stop()
+		n.fill("q")
+		for _, tc := range []struct {
+			states []matchingpb.TaskState
+			want   []string
+		}{
+			{nil, []string{"ready 2", "leased", "ready 1", "ready 0", "due in 1", "due in 2"}},
+			{[]matchingpb.TaskState{ready}, []string{"ready 2", "ready 1", "ready 0"}},
+			{[]matchingpb.TaskState{scheduled}, []string{"due in 1", "due in 2"}},
+			{[]matchingpb.TaskState{leased}, []string{"leased"}},
+			{[]matchingpb.TaskState{dead}, []string{"dead"}},
+			{[]matchingpb.TaskState{dead, ready}, []string{"ready 2", "ready 1", "ready 0", "dead"}},
+		} {
+			for size := int32(1); size < 8; size++ {
+				if got := n.peekAll(tc.states, size); !slices.Equal(got, tc.want) {
+					t.Errorf("states %v in pages of %d: %q, want %q", tc.states, size, got, tc.want)
+				}
+			}
+		}
+		for name, r := range map[string]*matchingpb.PeekTasksRequest{
+			"page token": {TaskQueue: root("q"), PageToken: "?"},
+			"page size":  {TaskQueue: root("q"), PageSize: -1},
+			"state":      {TaskQueue: root("q"), States: []matchingpb.TaskState{9}},
+		} {
+			if _, err := n.PeekTasks(t.Context(), r); reason(err) != "INVALID" {
+				t.Errorf("a bad %s: %v, want INVALID", name, err)
+			}
+		}
+	})
+}
+
+func (n *node) peekAll(states []matchingpb.TaskState, size int32) (payloads []string) {
+	n.t.Helper()
+	r := &matchingpb.PeekTasksRequest{TaskQueue: root("q"), States: states, PageSize: size, IncludePayload: true}
+	for {
+		page, err := n.PeekTasks(n.t.Context(), r)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		if len(page.GetTasks()) > int(size) {
+			n.t.Errorf("a page of %d has %d tasks", size, len(page.GetTasks()))
+		}
+		for _, d := range page.GetTasks() {
+			payloads = append(payloads, string(d.GetPayload()))
+			if len(states) > 0 && !slices.Contains(states, d.GetState()) {
+				n.t.Errorf("%q is %v", d.GetPayload(), d.GetState())
+			}
+		}
+		if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
+			return payloads
+		}
+	}
+}
+
+func TestDescribePartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t)
+		defer n.stop()
+		describe := func(onlyIfLoaded bool) *matchingpb.PartitionDescription {
+			got, err := n.DescribePartition(t.Context(), &matchingpb.DescribePartitionRequest{TaskQueue: root("q"), OnlyIfLoaded: onlyIfLoaded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.GetPartition()
+		}
+		if d := describe(true); d.GetLoaded() || !d.GetDrained() || d.GetEpoch() != 0 {
+			t.Errorf("before the first task: %v", d)
+		}
+		began := time.Now()
+		n.fill("q")
+		time.Sleep(time.Second)
+		d := describe(false)
+		s := d.GetStats()
+		if s.GetReady() != 3 || s.GetScheduled() != 2 || s.GetLeased() != 1 || s.GetDead() != 1 || s.GetEstimated() {
+			t.Errorf("stats %v, want 3 ready, 2 scheduled, 1 leased, 1 dead, exactly", s)
+		}
+		if !d.GetLoaded() || d.GetDrained() || d.GetEpoch() != 1 || d.GetHolder().GetRunId() != "run-1" || d.GetCounts().GetRead() != 1 {
+			t.Errorf("described as %v", d)
+		}
+		if !s.GetOldestReadyAt().AsTime().Equal(began.UTC()) {
+			t.Errorf("oldest ready task is of %v, want %v", s.GetOldestReadyAt().AsTime(), began.UTC())
+		}
+		if p := d.GetPollers(); len(p) != 1 || p[0].GetIdentity() != "tester" || p[0].GetOpenPolls() != 0 {
+			t.Errorf("pollers %v, want the one that polled", p)
+		}
+		unloaded, err := n.UnloadPartition(t.Context(), &matchingpb.UnloadPartitionRequest{TaskQueue: root("q")})
+		if err != nil || !unloaded.GetWasLoaded() {
+			t.Errorf("UnloadPartition = %v, %v", unloaded, err)
+		}
+		if d := describe(true); d.GetLoaded() || d.GetDrained() || d.GetEpoch() != 1 || d.GetHolder().GetNode() != "node-1" {
+			t.Errorf("after the unload: %v", d)
+		}
+		for _, was := range []bool{false, true} {
+			loaded, err := n.LoadPartition(t.Context(), &matchingpb.LoadPartitionRequest{TaskQueue: root("q")})
+			if err != nil || loaded.GetWasLoaded() != was || loaded.GetEpoch() != 2 {
+				t.Errorf("LoadPartition = %v, %v, want epoch 2 and was loaded: %v", loaded, err, was)
+			}
+		}
+	})
+}
+
+func TestListTaskQueues(t *testing.T) {
+	n := start(t)
+	defer n.stop()
+	var want []string
+	for i := range 7 {
+		want = append(want, fmt.Sprint("queue-", i))
+		n.add(want[i], "x")
+	}
+	for size := int32(1); size < 9; size++ {
+		var got []string
+		r := &matchingpb.ListTaskQueuesRequest{Namespace: "default", NamePrefix: "queue-", PageSize: size, IncludeStats: true}
+		for {
+			page, err := n.ListTaskQueues(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range page.GetTaskQueues() {
+				got = append(got, q.GetTaskQueue().GetName())
+				if q.GetPartitions() != 1 || q.GetStats().GetReady() != 1 || q.GetTaskQueue().Partition != nil {
+					t.Errorf("listed as %v", q)
+				}
+			}
+			if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in pages of %d: %q, want %q", size, got, want)
+		}
+	}
+	for name, r := range map[string]*matchingpb.ListTaskQueuesRequest{
+		"page token": {PageToken: "?"}, "page size": {PageSize: -1}, "type": {Type: 9},
+	} {
+		if _, err := n.ListTaskQueues(t.Context(), r); reason(err) != "INVALID" {
+			t.Errorf("a bad %s: %v, want INVALID", name, err)
+		}
+	}
+}
+
+// TestStoreThatCannotBeRead: calls that need to read say that the store is to
+// blame.
+func TestStoreThatCannotBeRead(t *testing.T) {
+	broken := false
+	n := start(t, func(p *parts) {
+		p.store.Read = func(memory.Read) error {
+			if broken {
+				return errors.New("bad sector")
+			}
+			return nil
+		}
+	})
+	defer n.stop()
+	n.fill("q")
+	broken = true
+	_, peek := n.PeekTasks(t.Context(), &matchingpb.PeekTasksRequest{TaskQueue: root("q")})
+	_, get := n.GetTask(t.Context(), &matchingpb.GetTaskRequest{TaskQueue: root("q"), Id: 1<<40 + 999})
+	_, describe := n.DescribePartition(t.Context(), &matchingpb.DescribePartitionRequest{TaskQueue: root("q")})
+	for name, err := range map[string]error{"PeekTasks": peek, "GetTask": get, "DescribePartition": describe} {
+		if reason(err) != "STORE_UNAVAILABLE" {
+			t.Errorf("%s: %v, want STORE_UNAVAILABLE", name, err)
+		}
+	}
+}
+
+func FuzzPageTokens(f *testing.F) {
+	f.Add(peekPlace{section: 3}.token())
+	f.Add("CgJucxIBcRgC")
+	f.Fuzz(func(t *testing.T, token string) {
+		if place, err := parsePeekPlace(token); err == nil {
+			if again, err := parsePeekPlace(place.token()); err != nil || again != place {
+				t.Errorf("%q reads as %+v, then as %+v, %v", token, place, again, err)
+			}
+		}
+		if q, err := parseQueueToken(token); err == nil {
+			text, err := queueToken(q)
+			if again, parseErr := parseQueueToken(text); err != nil || parseErr != nil || again != q {
+				t.Errorf("%q reads as %v, then as %v, %v, %v", token, q, again, err, parseErr)
+			}
+		}
+	})
+}
