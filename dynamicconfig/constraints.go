@@ -127,7 +127,7 @@ func (p *parser) name(word string, node *yaml.Node) string {
 		return ""
 	}
 	if err := partition.ValidateName(node.Value); err != nil {
-		p.refuse(node, "%s %w", word, err)
+		p.refuse(node, "%s %v", word, err)
 		return ""
 	}
 	return node.Value

@@ -35,7 +35,8 @@
 //	│    └─ dirty ──> commit   lanes that take  │                            │
 //	│                    │     mutations of     │                            │
 //	│                    │     many partitions  │                            │
-//	│                    v                      v                            │
+//	│                    └──────────┬───────────┘                            │
+//	│               v                                                        │
 //	│   store       acquire, commit, scan: memory for tests, pebble on disk  │
 //	└────────────────────────────────────────────────────────────────────────┘
 //

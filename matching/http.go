@@ -90,4 +90,9 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-func (m *metrics) close() error { return m.provider.Shutdown(context.Background()) }
+func (m *metrics) close(ctx context.Context) error {
+	if err := m.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("ending the metrics: %w", err)
+	}
+	return nil
+}

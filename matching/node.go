@@ -61,65 +61,9 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	if err := n.build(); err != nil {
-		return nil, errors.Join(err, n.release())
+		return nil, errors.Join(err, n.release(context.Background()))
 	}
 	return n, nil
-}
-
-// build makes the parts, lowest first.
-func (n *Node) build() (err error) {
-	cfg := &n.cfg
-	if n.grpcL, err = net.Listen("tcp", cfg.GRPCAddr); err != nil {
-		return fmt.Errorf("the gRPC address cannot be taken: %w", err)
-	}
-	if n.httpL, err = net.Listen("tcp", cfg.HTTPAddr); err != nil {
-		return fmt.Errorf("the HTTP address cannot be taken: %w", err)
-	}
-	if n.metrics, err = newMetrics(cfg.MetricSeries); err != nil {
-		return err
-	}
-	if n.store = cfg.Store; n.store == nil {
-		if n.store, err = n.openStore(); err != nil {
-			return err
-		}
-	}
-	n.holder = task.Holder{Node: cfg.Name, RunID: rand.Text(), Address: n.GRPCAddr()}
-	n.engine, err = engine.New(engine.Config{
-		Store: n.store, Holder: n.holder, Commit: cfg.lanes(), Logger: cfg.Logger, Meter: n.metrics.meter(),
-		Settings:      func() engine.Settings { return cfg.Settings().Engine },
-		QueueSettings: func(partition.Queue) *queue.Settings { return &cfg.Settings().Queue },
-	})
-	if err != nil {
-		return err
-	}
-	n.handler, err = server.NewHandler(server.HandlerConfig{
-		Engine: n.engine, Healthy: n.healthy, Meter: n.metrics.meter(),
-		Settings: func() server.Settings { return cfg.Settings().Server },
-	})
-	if err != nil {
-		return err
-	}
-	n.server, err = server.New(server.Config{
-		Handler: n.handler, RequestBytes: cfg.RequestBytes, Reflection: !cfg.NoReflection,
-		Logger: cfg.Logger, Meter: n.metrics.meter(),
-	})
-	if err != nil {
-		return err
-	}
-	n.http = n.newHTTP()
-	return nil
-}
-
-func (n *Node) openStore() (engine.Store, error) {
-	began := time.Now()
-	s, err := pebble.Open(pebble.Options{
-		Dir: n.cfg.DataDir, CommitDeadline: n.cfg.CommitDeadline, Logger: n.cfg.Logger, OnFatal: n.cfg.OnStoreBroken,
-	})
-	if err != nil {
-		return nil, err
-	}
-	n.cfg.Logger.Info("the store is open", "dir", n.cfg.DataDir, "took", time.Since(began))
-	return s, nil
 }
 
 // SetUnrouted sets who serves requests that name no partition, before Start. It
@@ -184,9 +128,66 @@ func (n *Node) Stop(ctx context.Context) error {
 		err = errors.Join(err, n.http.Close())
 		<-n.httpDone
 	}
-	err = errors.Join(err, n.release())
+	err = errors.Join(err, n.release(context.WithoutCancel(ctx)))
 	n.cfg.Logger.Info("the node has stopped", "took", time.Since(began), "error", err)
 	return err
+}
+
+func (n *Node) openStore() (engine.Store, error) {
+	began := time.Now()
+	s, err := pebble.Open(pebble.Options{
+		Dir: n.cfg.DataDir, CommitDeadline: n.cfg.CommitDeadline, Logger: n.cfg.Logger, OnFatal: n.cfg.OnStoreBroken,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.cfg.Logger.Info("the store is open", "dir", n.cfg.DataDir, "took", time.Since(began))
+	return s, nil
+}
+
+// build makes the parts, lowest first.
+func (n *Node) build() (err error) {
+	cfg := &n.cfg
+	var tcp net.ListenConfig
+	if n.grpcL, err = tcp.Listen(context.Background(), "tcp", cfg.GRPCAddr); err != nil {
+		return fmt.Errorf("the gRPC address cannot be taken: %w", err)
+	}
+	if n.httpL, err = tcp.Listen(context.Background(), "tcp", cfg.HTTPAddr); err != nil {
+		return fmt.Errorf("the HTTP address cannot be taken: %w", err)
+	}
+	if n.metrics, err = newMetrics(cfg.MetricSeries); err != nil {
+		return err
+	}
+	if n.store = cfg.Store; n.store == nil {
+		if n.store, err = n.openStore(); err != nil {
+			return err
+		}
+	}
+	n.holder = task.Holder{Node: cfg.Name, RunID: rand.Text(), Address: n.GRPCAddr()}
+	n.engine, err = engine.New(engine.Config{
+		Store: n.store, Holder: n.holder, Commit: cfg.lanes(), Logger: cfg.Logger, Meter: n.metrics.meter(),
+		Settings:      func() engine.Settings { return cfg.Settings().Engine },
+		QueueSettings: func(partition.Queue) *queue.Settings { return &cfg.Settings().Queue },
+	})
+	if err != nil {
+		return err
+	}
+	n.handler, err = server.NewHandler(server.HandlerConfig{
+		Engine: n.engine, Healthy: n.healthy, Meter: n.metrics.meter(),
+		Settings: func() server.Settings { return cfg.Settings().Server },
+	})
+	if err != nil {
+		return err
+	}
+	n.server, err = server.New(server.Config{
+		Handler: n.handler, RequestBytes: cfg.RequestBytes, Reflection: !cfg.NoReflection,
+		Logger: cfg.Logger, Meter: n.metrics.meter(),
+	})
+	if err != nil {
+		return err
+	}
+	n.http = n.newHTTP()
+	return nil
 }
 
 // halfOf returns a context that ends when half of the time until ctx ends is over.
@@ -198,7 +199,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // release gives back what New took.
-func (n *Node) release() error {
+func (n *Node) release(ctx context.Context) error {
 	var errs []error
 	for _, l := range []net.Listener{n.grpcL, n.httpL} {
 		if l == nil {
@@ -209,7 +210,7 @@ func (n *Node) release() error {
 		}
 	}
 	if n.metrics != nil {
-		errs = append(errs, n.metrics.close())
+		errs = append(errs, n.metrics.close(ctx))
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

@@ -62,11 +62,15 @@ func dial(t *testing.T, n *Node) *grpc.ClientConn {
 func get(t *testing.T, addr, path string) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + addr + path)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(r)
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +104,7 @@ func TestRestart(t *testing.T) {
 	n = start(t, config(dir))
 	defer stop(t, n)
 	conn = dial(t, n)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	c = matchingpb.NewMatchingServiceClient(conn)
 	seen := map[string]bool{}
 	for len(seen) < 3 {
@@ -142,7 +146,7 @@ func TestEndpoints(t *testing.T) {
 		}
 	}
 	conn := dial(t, n)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	health, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "taskring.matching.v1.MatchingService"})
 	if err != nil || health.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health = %v, %v", health, err)
@@ -163,6 +167,10 @@ func TestEndpoints(t *testing.T) {
 		`taskring_commit_records_sum`,
 		`taskring_dispatch_latency_seconds_count`,
 		`taskring_partitions_loaded 1`,
+		`taskring_backlog_tasks{namespace="default",queue="orders",state="leased",type="activity"} 1`,
+		`taskring_backlog_age_seconds{namespace="default",queue="orders",type="activity"} 0`,
+		`taskring_tasks_granted_total 1`,
+		`taskring_tasks_leases_expired_total 0`,
 		`process_cpu_seconds_total`,
 	} {
 		if !strings.Contains(body, want) {

@@ -63,13 +63,19 @@ func TestParent(t *testing.T) {
 		if _, ok := q.Partition(0).Parent(degree); ok {
 			t.Fatalf("degree %d: the root has a parent", degree)
 		}
-		for p := int32(0); p < 50; p++ {
-			for c := p*degree + 1; c <= p*degree+degree; c++ {
-				got, ok := q.Partition(c).Parent(degree)
-				if !ok || got != q.Partition(p) {
-					t.Fatalf("degree %d: parent of %d is %v, want %d", degree, c, got, p)
-				}
-			}
+		for p := range int32(50) {
+			checkChildren(t, q.Partition(p), degree)
+		}
+	}
+}
+
+// checkChildren checks that the children of p by the formula have it as their parent.
+func checkChildren(t *testing.T, p ID, degree int32) {
+	t.Helper()
+	first := p.Number*degree + 1
+	for c := first; c < first+degree; c++ {
+		if got, ok := p.Partition(c).Parent(degree); !ok || got != p {
+			t.Fatalf("degree %d: parent of %d is %v, want %d", degree, c, got, p.Number)
 		}
 	}
 }

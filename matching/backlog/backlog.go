@@ -69,12 +69,12 @@ func Open(ctx context.Context, s Store, holder task.Holder, p partition.ID) (Ope
 }
 
 // Read carries out a read of the ledger: a lookup fills records, a scan fills
-// the page.
+// the page. The error is the store's own: the ledger says what it was for.
 func Read(ctx context.Context, s Store, p partition.ID, r ledger.Read) (row.Page, []row.Record, error) {
 	if len(r.IDs) > 0 {
 		records, err := s.Get(ctx, p, r.IDs)
-		return row.Page{}, records, err //nolint:wrapcheck // the ledger says what it was for
+		return row.Page{}, records, err
 	}
 	page, err := s.Scan(ctx, p, r.Scan)
-	return page, nil, err //nolint:wrapcheck // likewise
+	return page, nil, err
 }

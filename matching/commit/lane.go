@@ -80,7 +80,8 @@ func (l *lane) run(ctx context.Context, stopping <-chan struct{}) {
 
 // drain commits what is still dirty; ctx bounds it.
 func (l *lane) drain(ctx context.Context) {
-	for ctx.Err() == nil && l.round(ctx, nil) {
+	for more := true; more && ctx.Err() == nil; {
+		more = l.round(ctx, nil)
 	}
 }
 
@@ -119,7 +120,7 @@ func (l *lane) commit(ctx context.Context, stopping <-chan struct{}) {
 	deadline, cancel := context.WithTimeout(ctx, l.cfg.Deadline)
 	outcomes := l.cfg.Store.Commit(deadline, l.mutations)
 	cancel()
-	l.metrics.committed(time.Since(began), l.mutations, outcomes)
+	l.metrics.committed(ctx, time.Since(began), l.mutations, outcomes)
 
 	var refused error
 	var unknown []int
@@ -131,6 +132,7 @@ func (l *lane) commit(ctx context.Context, stopping <-chan struct{}) {
 			continue
 		case store.NotStored:
 			refused = o.Err
+		case store.Stored, store.LostEpoch:
 		}
 		l.taken[i].Settle(o)
 		if o.Result == store.NotStored {

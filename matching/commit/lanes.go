@@ -95,7 +95,7 @@ func (c *Config) complete() error {
 type Lanes struct {
 	lanes    []*lane
 	stopping chan struct{}   // closed: commit what is dirty, then end
-	ctx      context.Context // of all calls to the store; ended by abandon
+	ctx      context.Context //nolint:containedctx // of all calls to the store; ended by abandon
 	abandon  context.CancelFunc
 
 	mu struct {

@@ -40,11 +40,11 @@ type slowStore struct {
 //arch:bubble the tests outside of a bubble have stores that take no time
 func pass(d time.Duration) { time.Sleep(d) }
 
-func (s *slowStore) Commit(ctx context.Context, ms []*row.Mutation) []store.Outcome {
+func (s *slowStore) Commit(_ context.Context, ms []*row.Mutation) []store.Outcome {
 	s.mu.Lock()
 	nth := len(s.commits)
 	s.began = append(s.began, time.Now())
-	var ps []partition.ID
+	ps := make([]partition.ID, 0, len(ms))
 	for _, m := range ms {
 		ps = append(ps, m.Partition)
 		if s.inFlight[m.Partition] {
@@ -118,13 +118,6 @@ type counter struct {
 	records  []row.Record
 }
 
-func (c *counter) add() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pending++
-	c.lanes.Dirty(c)
-}
-
 func (c *counter) Partition() partition.ID { return c.id }
 
 func (c *counter) Take() *row.Mutation {
@@ -140,22 +133,15 @@ func (c *counter) Take() *row.Mutation {
 	return &row.Mutation{Partition: c.id, DeleteLeases: make([]task.ID, c.flying)}
 }
 
-func (c *counter) answered() {
-	if !c.taken {
-		c.breaches = append(c.breaches, "answered without being taken")
-	}
-	c.taken = false
-}
-
 func (c *counter) Settle(o store.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered()
 	c.ended = append(c.ended, o.Result)
-	switch o.Result {
-	case store.Stored:
+	if o.Result == store.Stored {
 		c.stored += c.flying
-	case store.NotStored:
+	}
+	if o.Result == store.NotStored {
 		c.pending += c.flying
 	}
 }
@@ -168,6 +154,20 @@ func (c *counter) Resolve(a store.Acquired, records []row.Record) {
 	c.answered()
 	c.resolved = append(c.resolved, a)
 	c.records = append(c.records, records...)
+}
+
+func (c *counter) answered() {
+	if !c.taken {
+		c.breaches = append(c.breaches, "answered without being taken")
+	}
+	c.taken = false
+}
+
+func (c *counter) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending++
+	c.lanes.Dirty(c)
 }
 
 // bench is a store, started lanes over it, and sources.
@@ -268,7 +268,7 @@ func TestManyWriters(t *testing.T) {
 func TestStopFinishesDirtyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, 4, Config{})
-		b.store.outcome = func(p partition.ID, nth int) store.Outcome {
+		b.store.outcome = func(_ partition.ID, nth int) store.Outcome {
 			if nth < 3 { // stopping does not give up on a store that refuses
 				return store.Outcome{Result: store.NotStored, Err: errors.New("full")}
 			}

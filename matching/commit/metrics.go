@@ -23,15 +23,13 @@ type instruments struct {
 	byResult  [store.Unknown + 1]metric.MeasurementOption
 }
 
-// sizes are the buckets of how much one commit carries.
-var sizes = metric.WithExplicitBucketBoundaries(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)
-
 func newInstruments(m metric.Meter) (*instruments, error) {
 	if m == nil {
 		m = noop.NewMeterProvider().Meter("")
 	}
 	var in instruments
 	var errs [4]error
+	sizes := metric.WithExplicitBucketBoundaries(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)
 	in.duration, errs[0] = m.Float64Histogram("taskring.commit.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long the store took for a commit of a lane."),
 		metric.WithExplicitBucketBoundaries(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5))
@@ -47,7 +45,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 	return &in, errors.Join(errs[:]...)
 }
 
-func (in *instruments) committed(took time.Duration, ms []*row.Mutation, outcomes []store.Outcome) {
+func (in *instruments) committed(ctx context.Context, took time.Duration, ms []*row.Mutation, outcomes []store.Outcome) {
 	records := 0
 	for _, m := range ms {
 		records += m.Records()
@@ -56,7 +54,6 @@ func (in *instruments) committed(took time.Duration, ms []*row.Mutation, outcome
 	for _, o := range outcomes {
 		ended[min(o.Result, store.Unknown)]++
 	}
-	ctx := context.Background()
 	in.duration.Record(ctx, took.Seconds())
 	in.mutations.Record(ctx, int64(len(ms)))
 	in.records.Record(ctx, int64(records))

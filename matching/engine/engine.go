@@ -26,9 +26,9 @@ type Engine struct {
 	metrics *instruments
 
 	background sync.WaitGroup  // janitor and preload
-	ctx        context.Context // of the background; ended when Stop begins
+	ctx        context.Context //nolint:containedctx // of the background; ended when Stop begins
 	cancel     context.CancelFunc
-	closing    context.Context // of unloads; ended when Stop gives up
+	closing    context.Context //nolint:containedctx // of unloads; ended when Stop gives up
 	abandon    context.CancelFunc
 
 	mu struct {
@@ -180,7 +180,7 @@ func (e *Engine) admit(ctx context.Context, p partition.ID, use Use) error {
 func (e *Engine) open(ctx context.Context, p partition.ID) (*queue.Queue, error) {
 	began := time.Now()
 	opened, err := backlog.Open(ctx, e.cfg.Store, e.cfg.Holder, p)
-	e.metrics.loaded(time.Since(began), err)
+	e.metrics.loadEnded(ctx, time.Since(began), err)
 	if err != nil {
 		e.cfg.Logger.Warn("a partition cannot be loaded", "partition", p, "error", err)
 		return nil, err
@@ -207,7 +207,7 @@ func (e *Engine) close(ctx context.Context, q *queue.Queue, why Why) error {
 	}
 	err := q.Close(ctx, reason)
 	e.wheel.Forget(q)
-	e.metrics.unloaded(why)
+	e.metrics.unloaded(ctx, why, q.Describe().Counts)
 	if err != nil && why != Lost {
 		e.cfg.Logger.Warn("a partition was not closed in good order", "partition", q.Partition(), "why", why, "error", err)
 	}

@@ -58,7 +58,7 @@ func (r *rig) stop() {
 }
 
 // add adds a task to a partition, whatever the write count.
-func (r *rig) add(p partition.ID) task.ID {
+func (r *rig) add(p partition.ID) {
 	r.t.Helper()
 	q, err := r.Queue(r.t.Context(), p, Settle)
 	if err != nil {
@@ -68,7 +68,6 @@ func (r *rig) add(p partition.ID) task.ID {
 	if got.Err != nil {
 		r.t.Fatal(got.Err)
 	}
-	return got.ID
 }
 
 // take polls for one task without waiting.
@@ -173,7 +172,7 @@ func TestPreloadIsPaced(t *testing.T) {
 func TestIdleUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, memory.New(memory.Options{}), Settings{})
-		idle, polled, used := numbered(0).Queue.Partition(0), numbered(1), numbered(2)
+		idle, polled, used := numbered(0), numbered(1), numbered(2)
 		r.add(idle)
 		r.add(used)
 		if len(r.take(used)) != 1 {
@@ -310,16 +309,15 @@ func TestLowerCountsStrandNothing(t *testing.T) {
 
 func TestList(t *testing.T) {
 	r := newRig(t, memory.New(memory.Options{}), Settings{Counts: Counts{Read: 2, Write: 2}})
-	var all []partition.Queue
-	for _, q := range []partition.Queue{
+	all := []partition.Queue{
 		{Namespace: "a", Name: "orders", Type: partition.Workflow},
 		{Namespace: "a", Name: "orders", Type: partition.Activity},
 		{Namespace: "a", Name: "other", Type: partition.Activity},
 		{Namespace: "b", Name: "orders", Type: partition.Activity},
-	} {
+	}
+	for _, q := range all {
 		r.add(q.Partition(0))
 		r.add(q.Partition(1))
-		all = append(all, q)
 	}
 	names := func(ls []Listed) string {
 		var b strings.Builder

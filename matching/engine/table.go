@@ -24,7 +24,7 @@ type table[Q comparable] struct {
 	timeout time.Duration // of a load
 	limit   int           // partitions in the map
 
-	ctx    context.Context // of loads; ended by stop
+	ctx    context.Context //nolint:containedctx // of loads; ended by stop
 	cancel context.CancelFunc
 	busy   sync.WaitGroup // loads, and closings that nobody waits for
 
@@ -49,7 +49,7 @@ type slot[Q comparable] struct {
 
 func newTable[Q comparable](timeout time.Duration, limit int) *table[Q] {
 	t := &table[Q]{timeout: timeout, limit: limit}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.ctx, t.cancel = context.WithCancel(context.Background()) //nolint:gosec // stop calls it
 	t.mu.slots = map[partition.ID]*slot[Q]{}
 	return t
 }
@@ -196,7 +196,7 @@ func (t *table[Q]) unload(ctx context.Context, p partition.ID, why Why) (was boo
 		return false, context.Cause(ctx)
 	}
 	if s.err != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // what failed to load was not loaded
 	}
 	closed, err := t.evict(ctx, p, s.q, why)
 	if closed {

@@ -45,7 +45,7 @@ func pass(d time.Duration) { time.Sleep(d) }
 
 func newLab(leisure time.Duration) *lab {
 	l := &lab{table: newTable[*thing](10*time.Second, 1000), open: map[partition.ID]int{}, leisure: leisure}
-	l.table.start()
+	l.start()
 	l.table.open = func(ctx context.Context, p partition.ID) (*thing, error) {
 		select {
 		case <-time.After(l.leisure):
@@ -63,7 +63,7 @@ func newLab(leisure time.Duration) *lab {
 		}
 		return &thing{p: p}, nil
 	}
-	l.table.close = func(_ context.Context, q *thing, _ Why) error {
+	l.close = func(_ context.Context, q *thing, _ Why) error {
 		pass(l.leisure)
 		l.guard.Lock()
 		defer l.guard.Unlock()

@@ -56,7 +56,7 @@ func (ts *timers) remove(t Ticker) {
 // first.
 func (ts *timers) due(now int64, dst []Ticker) []Ticker {
 	for len(ts.heap) > 0 && ts.heap[0].tick <= now {
-		e := heap.Pop(&ts.heap).(*entry)
+		e := heap.Pop(&ts.heap).(*entry) //nolint:forcetypeassert // only entries are in it
 		delete(ts.index, e.ticker)
 		dst = append(dst, e.ticker)
 	}
@@ -71,20 +71,22 @@ func (ts *timers) next() (tick int64, ok bool) {
 	return ts.heap[0].tick, true
 }
 
-// entries implements heap.Interface.
+// entries is a heap of them; Len, Less, Swap, Push and Pop are for
+// container/heap.
 type entries []*entry
 
-func (h entries) Len() int           { return len(h) }
-func (h entries) Less(i, j int) bool { return h[i].tick < h[j].tick }
+func (h *entries) Len() int           { return len(*h) }
+func (h *entries) Less(i, j int) bool { return (*h)[i].tick < (*h)[j].tick }
 
-func (h entries) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+func (h *entries) Swap(i, j int) {
+	s := *h
+	s[i], s[j] = s[j], s[i]
+	s[i].at, s[j].at = i, j
 }
 
 // Push implements heap.Interface.
 func (h *entries) Push(x any) {
-	e := x.(*entry)
+	e := x.(*entry) //nolint:forcetypeassert // only set pushes, and only entries
 	e.at = len(*h)
 	*h = append(*h, e)
 }

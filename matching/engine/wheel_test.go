@@ -49,12 +49,13 @@ func TestTimersAgainstModel(t *testing.T) {
 				now += rapid.Int64Range(0, 10).Draw(t, "step")
 				last := int64(math.MinInt64)
 				for _, got := range ts.due(now, nil) {
-					tick, ok := model[got.(named)]
+					name, _ := got.(named)
+					tick, ok := model[name]
 					if !ok || tick > now || tick < last {
 						t.Fatalf("at %d: %v due, set for %d (%v), after one of %d", now, got, tick, ok, last)
 					}
 					last = tick
-					delete(model, got.(named))
+					delete(model, name)
 				}
 				if least := earliest(); least <= now {
 					t.Fatalf("at %d: one of %d was left", now, least)
@@ -126,7 +127,7 @@ func TestWheel(t *testing.T) {
 	})
 }
 
-func TestWheelStartStop(t *testing.T) {
+func TestWheelStartStop(*testing.T) {
 	for range 200 {
 		w := NewWheel()
 		var callers sync.WaitGroup

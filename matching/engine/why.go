@@ -13,12 +13,21 @@ const (
 	Shutdown                // the node stops
 )
 
-var whyNames = [...]string{Idle: "idle", Forced: "forced", Lost: "lost", Shutdown: "shutdown"}
+// whyCount is one more than the last reason.
+const whyCount = Shutdown + 1
 
 // String returns the reason's name, as in metrics.
 func (w Why) String() string {
-	if int(w) < len(whyNames) && w != 0 {
-		return whyNames[w]
+	switch w {
+	case Idle:
+		return "idle"
+	case Forced:
+		return "forced"
+	case Lost:
+		return "lost"
+	case Shutdown:
+		return "shutdown"
+	default:
+		return fmt.Sprintf("why(%d)", uint8(w))
 	}
-	return fmt.Sprintf("why(%d)", uint8(w))
 }

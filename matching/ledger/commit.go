@@ -104,6 +104,7 @@ func (l *Ledger) write(m *row.Mutation, e *Entry) {
 		m.PutScheduled = append(m.PutScheduled, row.Task{Task: e.Task, Due: due, Folded: l.fold(e, g)})
 	case row.Dead:
 		m.PutDead = append(m.PutDead, row.DeadTask{Task: e.view(), Reason: e.death, At: l.lastWall})
+	case row.Leases: // no task's own row
 	}
 }
 
@@ -117,6 +118,7 @@ func (l *Ledger) unwrite(m *row.Mutation, e *Entry) {
 		m.DeleteScheduled = append(m.DeleteScheduled, row.DueKey{Due: e.have.due, ID: e.ID})
 	case row.Dead:
 		m.DeleteDead = append(m.DeleteDead, e.ID)
+	case row.Leases: // no task's own row
 	}
 	if !e.have.beside.none() {
 		m.DeleteLeases = append(m.DeleteLeases, e.ID)
@@ -199,8 +201,8 @@ func (l *Ledger) Drained() bool {
 	return true
 }
 
-// Stored: the mutation taken last is durable.
-func (l *Ledger) Stored(now time.Time) {
+// Stored tells that the mutation taken last is durable.
+func (l *Ledger) Stored() {
 	for _, e := range l.flight {
 		e.have = e.sent
 		l.landed(e)
@@ -234,9 +236,9 @@ func (l *Ledger) landed(e *Entry) {
 	}
 }
 
-// NotStored: the mutation taken last is surely not stored. Adds that no worker
-// has seen are refused with err; all else joins the next mutation.
-func (l *Ledger) NotStored(err error, now time.Time) {
+// NotStored tells that the mutation taken last is surely not stored. Adds that
+// no worker has seen are refused with err; all else joins the next mutation.
+func (l *Ledger) NotStored(err error) {
 	for _, e := range l.flight {
 		l.bounced(e, err)
 	}
@@ -328,8 +330,8 @@ func (l *Ledger) Resolve(epoch task.Epoch, meta row.Meta, records []row.Record) 
 // errNotStored is why adds are refused after an unknown outcome was resolved.
 var errNotStored = errors.New("the outcome of its commit was unknown, and it turned out not to be stored")
 
-// LostEpoch: another run holds the partition; the mutation taken last is surely
-// not stored.
+// LostEpoch tells that another run holds the partition; the mutation taken last
+// is surely not stored.
 func (l *Ledger) LostEpoch(owner task.Ownership) {
 	for _, e := range l.flight {
 		e.inFlight = false

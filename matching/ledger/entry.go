@@ -115,6 +115,7 @@ func (e *Entry) wanted() (kind row.Kind, due task.Micros, g grants) {
 		return 0, 0, grants{}
 	case Dying:
 		return row.Dead, 0, grants{}
+	case Ready, Leased, Delayed: // a row with the grants so far, as follows
 	}
 	g = grants{delivery: e.Delivery, attempts: e.Attempts}
 	if e.State == Leased {
@@ -124,6 +125,17 @@ func (e *Entry) wanted() (kind row.Kind, due task.Micros, g grants) {
 		return row.Scheduled, e.Due, g
 	}
 	return row.Tasks, 0, g
+}
+
+// setGrants takes over what a lease record says.
+func (e *Entry) setGrants(lease row.Lease) {
+	e.Delivery, e.Epoch, e.Attempts = lease.Delivery, lease.Epoch, lease.Attempts
+	e.Duration, e.Identity = lease.Duration, lease.Identity
+}
+
+// setBody gives the entry its task.
+func (e *Entry) setBody(t *task.Task) {
+	e.Task, e.size, e.AddedAt, e.Priority = t, t.Size(), t.AddedAt, t.Priority
 }
 
 // settled reports whether the store has what the entry wants.

@@ -32,7 +32,7 @@ func (l *Ledger) addOne(t *task.Task) *Entry {
 // store commits all there is to commit.
 func (l *Ledger) store() {
 	for l.Take(start) != nil {
-		l.Stored(start)
+		l.Stored()
 	}
 }
 
@@ -119,7 +119,7 @@ func TestBodiesOfLeasedTasksAreBounded(t *testing.T) {
 	if !ok || warm+len(read.IDs) != 20 || warm == 20 {
 		t.Fatalf("%d tasks offered and %d to be fetched of 20", warm, len(read.IDs))
 	}
-	var found []row.Record
+	found := make([]row.Record, 0, len(read.IDs))
 	for _, id := range read.IDs {
 		found = append(found, records[id])
 	}
@@ -147,9 +147,9 @@ func TestMissingRow(t *testing.T) {
 // TestSweep: runs of deleted rows are covered by ranges, rows that live never.
 func TestSweep(t *testing.T) {
 	l := newLedger(Limits{SweepRows: 90, SweepSpan: 5})
-	var all []*Entry
-	for range 100 {
-		all = append(all, l.addOne(&task.Task{}))
+	all := make([]*Entry, 100)
+	for i := range all {
+		all[i] = l.addOne(&task.Task{})
 	}
 	l.store()
 	keep := map[int]bool{20: true, 23: true, 60: true}
@@ -164,7 +164,7 @@ func TestSweep(t *testing.T) {
 	l.SetLimits(Limits{SweepRows: 1, SweepSpan: 5})
 	l.levels[task.DefaultPriority.Level()].deleted = 1000
 	m := l.Take(start)
-	var got []string
+	got := make([]string, 0, len(m.DeleteRanges))
 	for _, r := range m.DeleteRanges {
 		got = append(got, fmt.Sprintf("%d-%d", r.From.Seq(), r.To.Seq()))
 		for _, e := range append(all[20:21:21], all[23], all[60], more) {

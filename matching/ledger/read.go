@@ -277,6 +277,7 @@ func (l *Ledger) warm(e *Entry, r row.Record) {
 			l.delayed.bytes += e.size
 			l.watchExpiry(e)
 		}
+	case Finished, Dying: // nobody is to be offered it; its row is written below
 	}
 	if !e.settled() && !e.inFlight {
 		l.markDirty(e)

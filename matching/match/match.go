@@ -133,11 +133,35 @@ func (m *Matcher) Return(p *Poll) {
 	}
 }
 
+// Polls is the number of waiting polls.
+func (m *Matcher) Polls() int { return m.polls.Len() }
+
+// Tasks is the number of waiting tasks.
+func (m *Matcher) Tasks() int {
+	n := 0
+	for i := range m.tasks {
+		n += m.tasks[i].Len()
+	}
+	return n
+}
+
+// Oldest returns since when the longest-waiting task is ready, or false.
+func (m *Matcher) Oldest() (task.Micros, bool) {
+	var oldest task.Micros
+	found := false
+	for i := range m.tasks {
+		if waiting := m.tasks[i].items; len(waiting) > 0 && (!found || waiting[0].Since < oldest) {
+			oldest, found = waiting[0].Since, true
+		}
+	}
+	return oldest, found
+}
+
 // best returns the task that is to be handed out next, or nil.
 func (m *Matcher) best() *Task {
 	for i := range m.tasks {
-		if len(m.tasks[i]) > 0 {
-			return m.tasks[i][0]
+		if waiting := m.tasks[i].items; len(waiting) > 0 {
+			return waiting[0]
 		}
 	}
 	return nil
@@ -158,55 +182,32 @@ func (m *Matcher) taker(p task.Priority) *Poll {
 	return nil
 }
 
-// Polls is the number of waiting polls.
-func (m *Matcher) Polls() int { return m.polls.Len() }
-
-// Tasks is the number of waiting tasks.
-func (m *Matcher) Tasks() int {
-	n := 0
-	for i := range m.tasks {
-		n += len(m.tasks[i])
-	}
-	return n
-}
-
-// Oldest returns since when the longest-waiting task is ready, or false.
-func (m *Matcher) Oldest() (task.Micros, bool) {
-	var oldest task.Micros
-	found := false
-	for i := range m.tasks {
-		if h := m.tasks[i]; len(h) > 0 && (!found || h[0].Since < oldest) {
-			oldest, found = h[0].Since, true
-		}
-	}
-	return oldest, found
-}
-
 // taskHeap orders the tasks of one priority. Its methods are for container/heap.
-type taskHeap []*Task
+type taskHeap struct{ items []*Task }
 
-func (h taskHeap) Len() int { return len(h) }
+func (h *taskHeap) Len() int { return len(h.items) }
 
-func (h taskHeap) Less(i, j int) bool {
-	return h[i].Since < h[j].Since || (h[i].Since == h[j].Since && h[i].ID < h[j].ID)
+func (h *taskHeap) Less(i, j int) bool {
+	a, b := h.items[i], h.items[j]
+	return a.Since < b.Since || (a.Since == b.Since && a.ID < b.ID)
 }
 
-func (h taskHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i+1, j+1
+func (h *taskHeap) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	h.items[i].index, h.items[j].index = i+1, j+1
 }
 
 func (h *taskHeap) Push(x any) {
 	t := x.(*Task) //nolint:forcetypeassert // only Offer pushes
-	*h = append(*h, t)
-	t.index = len(*h)
+	h.items = append(h.items, t)
+	t.index = len(h.items)
 }
 
 func (h *taskHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+	last := len(h.items) - 1
+	t := h.items[last]
+	h.items[last] = nil
+	h.items = h.items[:last]
 	t.index = 0
 	return t
 }

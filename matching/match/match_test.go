@@ -26,84 +26,119 @@ func (d *dumb) next() (*Task, *Poll, bool) {
 			return int(a.ID) - int(b.ID)
 		}
 	})
+	line := slices.Clone(d.polls)
+	if d.order == NewestFirst {
+		slices.Reverse(line)
+	}
 	for _, t := range d.tasks {
-		for i := range d.polls {
-			p := d.polls[i]
-			if d.order == NewestFirst {
-				p = d.polls[len(d.polls)-1-i]
+		takes := func(p *Poll) bool { return p.MinPriority == 0 || t.Priority <= p.MinPriority }
+		if i := slices.IndexFunc(line, takes); i >= 0 {
+			d.withdraw(t)
+			if line[i].Want == 1 {
+				d.leave(line[i])
 			}
-			if p.MinPriority == 0 || t.Priority <= p.MinPriority {
-				d.tasks = slices.DeleteFunc(d.tasks, func(o *Task) bool { return o == t })
-				if p.Want == 1 {
-					d.leave(p)
-				}
-				return t, p, true
-			}
+			return t, line[i], true
 		}
 	}
 	return nil, nil, false
 }
 
-func (d *dumb) leave(p *Poll) { d.polls = slices.DeleteFunc(d.polls, func(o *Poll) bool { return o == p }) }
+func (d *dumb) withdraw(t *Task) {
+	d.tasks = slices.DeleteFunc(d.tasks, func(o *Task) bool { return o == t })
+}
 
-// tape drives the matcher and the dumb one through the operations that its
-// bytes stand for, and reports the first difference.
+func (d *dumb) leave(p *Poll) {
+	d.polls = slices.DeleteFunc(d.polls, func(o *Poll) bool { return o == p })
+}
+
+// pair is the matcher and the dumb one, told of the same events.
+type pair struct {
+	m      Matcher
+	d      dumb
+	id     task.ID // of the latest task
+	parked []*Poll // all polls that ever waited
+}
+
+// tape drives a pair through the operations that its bytes stand for, and
+// reports the first difference.
 func tape(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	var m Matcher
-	d := &dumb{order: Order(b[0] % 2)}
-	m.Order = d.order
-	var id task.ID
-	var parked []*Poll
+	var w pair
+	w.d.order = Order(b[0] % 2)
+	w.m.Order = w.d.order
 	for at := 1; at+1 < len(b); at += 2 {
-		op, arg := b[at]%6, b[at+1]
-		switch op {
-		case 0, 1:
-			id++
-			t := &Task{ID: id, Priority: task.Priority(arg%5 + 1), Since: task.Micros(arg / 5 % 8)}
-			m.Offer(t)
-			m.Offer(t) // in already: nothing changes
-			d.tasks = append(d.tasks, t)
-		case 2:
-			p := &Poll{Want: int(arg%3) + 1, MinPriority: task.Priority(arg / 3 % 6)}
-			m.Wait(p)
-			d.polls = append(d.polls, p)
-			parked = append(parked, p)
-		case 3:
-			if len(d.tasks) > 0 {
-				t := d.tasks[int(arg)%len(d.tasks)]
-				d.tasks = slices.DeleteFunc(d.tasks, func(o *Task) bool { return o == t })
-				if !m.Withdraw(t) || m.Withdraw(t) {
-					return fmt.Errorf("task %v: Withdraw is wrong about whether it was in", t.ID)
-				}
-			}
-		case 4:
-			if len(parked) > 0 {
-				p := parked[int(arg)%len(parked)]
-				if in := slices.Contains(d.polls, p); m.Leave(p) != in {
-					return fmt.Errorf("Leave is wrong about whether the poll was in: %v", in)
-				}
-				d.leave(p)
-			}
-		case 5:
-			if err := sameNext(&m, d); err != nil {
-				return err
-			}
+		if err := w.step(b[at]%6, b[at+1]); err != nil {
+			return err
 		}
-		if m.Tasks() != len(d.tasks) || m.Polls() != len(d.polls) {
-			return fmt.Errorf("%d tasks and %d polls, want %d and %d", m.Tasks(), m.Polls(), len(d.tasks), len(d.polls))
+		if w.m.Tasks() != len(w.d.tasks) || w.m.Polls() != len(w.d.polls) {
+			return fmt.Errorf("%d tasks and %d polls, want %d and %d", w.m.Tasks(), w.m.Polls(), len(w.d.tasks), len(w.d.polls))
 		}
 	}
 	return nil
 }
 
-func sameNext(m *Matcher, d *dumb) error {
-	wt, wp, wok := d.next()
-	t, p, ok := m.Next()
+func (w *pair) step(op, arg byte) error {
+	switch op {
+	case 2:
+		w.wait(arg)
+	case 3:
+		return w.withdraw(arg)
+	case 4:
+		return w.leave(arg)
+	case 5:
+		return w.next()
+	default: // twice as often as the rest
+		w.offer(arg)
+	}
+	return nil
+}
+
+func (w *pair) offer(arg byte) {
+	w.id++
+	t := &Task{ID: w.id, Priority: task.Priority(arg%5 + 1), Since: task.Micros(arg / 5 % 8)}
+	w.m.Offer(t)
+	w.m.Offer(t) // in already: nothing changes
+	w.d.tasks = append(w.d.tasks, t)
+}
+
+func (w *pair) wait(arg byte) {
+	p := &Poll{Want: int(arg%3) + 1, MinPriority: task.Priority(arg / 3 % 6)}
+	w.m.Wait(p)
+	w.d.polls = append(w.d.polls, p)
+	w.parked = append(w.parked, p)
+}
+
+func (w *pair) withdraw(arg byte) error {
+	if len(w.d.tasks) == 0 {
+		return nil
+	}
+	t := w.d.tasks[int(arg)%len(w.d.tasks)]
+	w.d.withdraw(t)
+	if !w.m.Withdraw(t) || w.m.Withdraw(t) {
+		return fmt.Errorf("task %v: Withdraw is wrong about whether it was in", t.ID)
+	}
+	return nil
+}
+
+func (w *pair) leave(arg byte) error {
+	if len(w.parked) == 0 {
+		return nil
+	}
+	p := w.parked[int(arg)%len(w.parked)]
+	if in := slices.Contains(w.d.polls, p); w.m.Leave(p) != in {
+		return fmt.Errorf("the matcher is wrong about whether the leaving poll was in: %v", in)
+	}
+	w.d.leave(p)
+	return nil
+}
+
+func (w *pair) next() error {
+	wt, wp, wok := w.d.next()
+	t, p, ok := w.m.Next()
 	if ok != wok || t != wt || p != wp {
-		return fmt.Errorf("Next = %+v, %+v, %v, want %+v, %+v, %v", t, p, ok, wt, wp, wok)
+		return fmt.Errorf("the next pair is %+v, %+v, %v, want %+v, %+v, %v", t, p, ok, wt, wp, wok)
 	}
 	return nil
 }
@@ -112,9 +147,10 @@ func FuzzMatcher(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 2, 0, 5, 0})
 	f.Add([]byte{1, 2, 1, 2, 7, 0, 4, 0, 3, 0, 14, 5, 0, 5, 0, 5, 0, 5, 0})
 	f.Add([]byte{0, 2, 12, 2, 2, 0, 4, 5, 0, 3, 0, 0, 0, 4, 1, 5, 0, 5, 0})
-	long := []byte{1}
+	long := make([]byte, 1201)
+	long[0] = 1
 	for i := range 600 {
-		long = append(long, byte(i*7+i/13), byte(i*31+i/7))
+		long[1+2*i], long[2+2*i] = byte(i*7+i/13), byte(i*31+i/7)
 	}
 	f.Add(long)
 	f.Fuzz(func(t *testing.T, b []byte) {

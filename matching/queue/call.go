@@ -52,24 +52,6 @@ func failedCall(n int, err error) *Call {
 	return c
 }
 
-// answer records one result.
-func (c *Call) answer(a ledger.Answer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.answered[a.Index] {
-		return
-	}
-	c.mu.answered[a.Index] = true
-	c.mu.results[a.Index] = Result{
-		ID: a.ID, Err: a.Err, Matched: a.Matched, AlreadyFinished: a.AlreadyFinished,
-		Dead: a.Dead, NextAttempt: a.NextAttempt, LeaseDuration: a.Duration,
-	}
-	c.mu.open--
-	if c.mu.open == 0 {
-		close(c.done)
-	}
-}
-
 // Done is closed when every result is known.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
@@ -90,4 +72,22 @@ func (c *Call) Wait(ctx context.Context) []Result {
 		}
 	}
 	return results
+}
+
+// answer records one result.
+func (c *Call) answer(a ledger.Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.answered[a.Index] {
+		return
+	}
+	c.mu.answered[a.Index] = true
+	c.mu.results[a.Index] = Result{
+		ID: a.ID, Err: a.Err, Matched: a.Matched, AlreadyFinished: a.AlreadyFinished,
+		Dead: a.Dead, NextAttempt: a.NextAttempt, LeaseDuration: a.Duration,
+	}
+	c.mu.open--
+	if c.mu.open == 0 {
+		close(c.done)
+	}
 }

@@ -190,6 +190,94 @@ func (c *Core) Settle(now time.Time) Effects {
 	return effects
 }
 
+// Tick does what has become due.
+func (c *Core) Tick(now time.Time) { c.ledger.Tick(now) }
+
+// NextTick returns when Tick should be called next, false for never.
+func (c *Core) NextTick(now time.Time) (time.Time, bool) { return c.ledger.NextTick(now) }
+
+// WantsTake reports whether Take may have something to write.
+func (c *Core) WantsTake() bool { return c.ledger.WantsTake() }
+
+// Take returns the mutation to commit, or nil; see [ledger.Ledger.Take].
+func (c *Core) Take(now time.Time) *row.Mutation { return c.ledger.Take(now) }
+
+// Committed tells the outcome of the mutation taken last, except
+// [store.Unknown], after which [Core.Resolve] follows.
+func (c *Core) Committed(o store.Outcome) {
+	switch o.Result {
+	case store.Stored:
+		c.ledger.Stored()
+	case store.LostEpoch:
+		c.ledger.LostEpoch(o.Owner)
+		c.EndAll(PollResult{Empty: Moved, Owner: &o.Owner})
+	default:
+		c.ledger.NotStored(o.Err)
+	}
+}
+
+// Unresolved returns the ids to read before [Core.Resolve].
+func (c *Core) Unresolved() []task.ID { return c.ledger.Unresolved() }
+
+// Resolve ends an unknown outcome: the partition was acquired again, and the
+// store has these records of the unresolved ids. An error in acquired means
+// that the partition is lost.
+func (c *Core) Resolve(acquired store.Acquired, records []row.Record) {
+	if acquired.Err != nil {
+		c.Lose(acquired.Err.Error())
+		return
+	}
+	c.ledger.Resolve(acquired.Epoch, acquired.Meta, records)
+	if c.ledger.Lost() {
+		c.EndAll(PollResult{Empty: Moved})
+	}
+}
+
+// Lose gives the partition up as it is; polls end as Moved.
+func (c *Core) Lose(why string) {
+	c.ledger.Lose(task.Ownership{}, why)
+	c.EndAll(PollResult{Empty: Moved})
+}
+
+// Lost reports whether the partition was lost to another holder.
+func (c *Core) Lost() bool { return c.ledger.Lost() }
+
+// NextRead returns the read that the ledger wants now.
+func (c *Core) NextRead() (ledger.Read, bool) { return c.ledger.NextRead() }
+
+// ReadResult is how a read of the core ended.
+type ReadResult struct {
+	Read    ledger.Read  // what was asked for
+	Page    row.Page     // the rows, when it was a scan
+	Records []row.Record // one per id, in order, when it was a lookup
+	Err     error        // why there is neither: the read failed, and is tried again later
+}
+
+// ReadDone brings the result of the running read.
+func (c *Core) ReadDone(r ReadResult, now time.Time) {
+	switch {
+	case r.Err != nil:
+		c.ledger.ReadFailed(r.Err, now)
+	case len(r.Read.IDs) > 0:
+		c.ledger.LookedUp(r.Records, now)
+	default:
+		c.ledger.Scanned(r.Page, now)
+	}
+}
+
+// Close begins the end: polls end with the result, adds are refused, and once
+// everything is written the partition is released in the store.
+func (c *Core) Close(r PollResult) {
+	c.EndAll(r)
+	c.ledger.Close()
+}
+
+// Closed reports whether the partition was released in the store.
+func (c *Core) Closed() bool { return c.ledger.Closed() }
+
+// Ledger gives read access to the books.
+func (c *Core) Ledger() *ledger.Ledger { return c.ledger }
+
 // follow brings the matcher up to date with the ledger.
 func (c *Core) follow(out ledger.Output) {
 	for _, e := range out.Offer {
@@ -233,6 +321,7 @@ func (c *Core) matchAll(now time.Time) bool {
 	return progress
 }
 
+// grant hands a task to a poll, whose place is given back when the ledger says no.
 func (c *Core) grant(e *ledger.Entry, w *match.Poll, now time.Time) {
 	p := w.Value.(*Poll) //nolint:forcetypeassert // only Wait makes pollers
 	g, ok := c.ledger.Grant(e, p.Identity, p.LeaseDuration, now)
@@ -247,83 +336,3 @@ func (c *Core) grant(e *ledger.Entry, w *match.Poll, now time.Time) {
 		Grant: g, Task: e.Task, Attempt: e.Attempts + 1, Duration: e.Duration, Fresh: e.Fresh(),
 	})
 }
-
-// Tick does what has become due.
-func (c *Core) Tick(now time.Time) { c.ledger.Tick(now) }
-
-// NextTick returns when Tick should be called next, false for never.
-func (c *Core) NextTick(now time.Time) (time.Time, bool) { return c.ledger.NextTick(now) }
-
-// WantsTake reports whether Take may have something to write.
-func (c *Core) WantsTake() bool { return c.ledger.WantsTake() }
-
-// Take returns the mutation to commit, or nil; see [ledger.Ledger.Take].
-func (c *Core) Take(now time.Time) *row.Mutation { return c.ledger.Take(now) }
-
-// Committed tells the outcome of the mutation taken last, except
-// [store.Unknown], after which [Core.Resolve] follows.
-func (c *Core) Committed(o store.Outcome, now time.Time) {
-	switch o.Result {
-	case store.Stored:
-		c.ledger.Stored(now)
-	case store.LostEpoch:
-		c.ledger.LostEpoch(o.Owner)
-		c.EndAll(PollResult{Empty: Moved, Owner: &o.Owner})
-	default:
-		c.ledger.NotStored(o.Err, now)
-	}
-}
-
-// Unresolved returns the ids to read before [Core.Resolve].
-func (c *Core) Unresolved() []task.ID { return c.ledger.Unresolved() }
-
-// Resolve ends an unknown outcome: the partition was acquired again, and the
-// store has these records of the unresolved ids. An error in acquired means
-// that the partition is lost.
-func (c *Core) Resolve(acquired store.Acquired, records []row.Record) {
-	if acquired.Err != nil {
-		c.Lose(acquired.Err.Error())
-		return
-	}
-	c.ledger.Resolve(acquired.Epoch, acquired.Meta, records)
-	if c.ledger.Lost() {
-		c.EndAll(PollResult{Empty: Moved})
-	}
-}
-
-// Lose gives the partition up as it is; polls end as Moved.
-func (c *Core) Lose(why string) {
-	c.ledger.Lose(task.Ownership{}, why)
-	c.EndAll(PollResult{Empty: Moved})
-}
-
-// Lost reports whether the partition was lost to another holder.
-func (c *Core) Lost() bool { return c.ledger.Lost() }
-
-// NextRead returns the read that the ledger wants now.
-func (c *Core) NextRead() (ledger.Read, bool) { return c.ledger.NextRead() }
-
-// ReadDone brings the result of the running read.
-func (c *Core) ReadDone(r ledger.Read, page row.Page, records []row.Record, err error, now time.Time) {
-	switch {
-	case err != nil:
-		c.ledger.ReadFailed(err, now)
-	case len(r.IDs) > 0:
-		c.ledger.LookedUp(records, now)
-	default:
-		c.ledger.Scanned(page, now)
-	}
-}
-
-// Close begins the end: polls end with the result, adds are refused, and once
-// everything is written the partition is released in the store.
-func (c *Core) Close(r PollResult) {
-	c.EndAll(r)
-	c.ledger.Close()
-}
-
-// Closed reports whether the partition was released in the store.
-func (c *Core) Closed() bool { return c.ledger.Closed() }
-
-// Ledger gives read access to the books.
-func (c *Core) Ledger() *ledger.Ledger { return c.ledger }

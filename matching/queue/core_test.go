@@ -14,6 +14,7 @@ import (
 	"github.com/taskring/taskring/matching/backlog"
 	"github.com/taskring/taskring/matching/ledger"
 	"github.com/taskring/taskring/matching/row"
+	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/store/memory"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
@@ -26,15 +27,17 @@ var testPartition = partition.Queue{Namespace: "ns", Name: "q", Type: partition.
 // what users of a partition would see.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		l := newLab(t)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			return l.run(t, d)
+		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
+			return l.run(d)
 		})
 	})
 }
 
 // lab is a core on a memory store, with virtual time and names for tasks.
 type lab struct {
+	t      *testing.T
 	now    time.Time
 	fault  memory.CommitFault
 	store  *memory.Store
@@ -49,6 +52,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{
+		t:     t,
 		now:   time.Unix(2_000_000_000, 0),
 		names: make(map[task.ID]string), grants: make(map[string][]task.Grant),
 	}
@@ -66,7 +70,7 @@ func newLab(t *testing.T) *lab {
 func (l *lab) open() {
 	opened, err := backlog.Open(context.Background(), l.store, task.Holder{RunID: "run"}, testPartition)
 	if err != nil {
-		panic(err)
+		l.t.Fatal(err)
 	}
 	l.core = NewCore(ledger.Config{
 		Partition: testPartition, Epoch: opened.Epoch, Meta: opened.Meta, Leases: opened.Leases,
@@ -118,26 +122,26 @@ func (l *lab) answer(a ledger.Answer) string {
 func (l *lab) printf(format string, args ...any) { fmt.Fprintf(&l.out, format+"\n", args...) }
 
 // run carries out one command of a script.
-func (l *lab) run(t *testing.T, d *datadriven.TestData) string {
+func (l *lab) run(d *datadriven.TestData) string {
 	l.out.Reset()
-	command, ok := map[string]func(*testing.T, *datadriven.TestData){
+	command, ok := map[string]func(*datadriven.TestData){
 		"add": l.cmdAdd, "poll": l.cmdPoll, "cancel": l.cmdCancel,
 		"complete": l.cmdGrant, "fail": l.cmdGrant, "release": l.cmdGrant, "heartbeat": l.cmdGrant,
 		"take": l.cmdTake, "land": l.cmdLand, "commit": l.cmdCommit, "read": l.cmdRead,
 		"advance": l.cmdAdvance, "crash": l.cmdCrash, "unload": l.cmdUnload, "steal": l.cmdSteal, "show": l.cmdShow,
 	}[d.Cmd]
 	if !ok {
-		d.Fatalf(t, "unknown command %s", d.Cmd)
+		d.Fatalf(l.t, "unknown command %s", d.Cmd)
 	}
-	command(t, d)
+	command(d)
 	if l.out.Len() == 0 {
 		return "-\n"
 	}
 	return l.out.String()
 }
 
-// add NAME... [prio=N] [delay=D] [expiry=D] [attempts=N] [bytes=N]
-func (l *lab) cmdAdd(t *testing.T, d *datadriven.TestData) {
+// cmdAdd is add NAME... [prio=N] [delay=D] [expiry=D] [attempts=N] [bytes=N].
+func (l *lab) cmdAdd(d *datadriven.TestData) {
 	proto := task.Task{Priority: task.DefaultPriority}
 	var names []string
 	for _, arg := range d.CmdArgs {
@@ -147,17 +151,17 @@ func (l *lab) cmdAdd(t *testing.T, d *datadriven.TestData) {
 		}
 		switch v := arg.Vals[0]; arg.Key {
 		case "prio":
-			proto.Priority = task.Priority(atoi(t, v))
+			proto.Priority = task.Priority(l.atoi(v))
 		case "delay":
-			proto.NotBefore = task.At(l.now.Add(span(t, v)))
+			proto.NotBefore = task.At(l.now.Add(l.span(v)))
 		case "expiry":
-			proto.ExpiresAt = task.At(l.now.Add(span(t, v)))
+			proto.ExpiresAt = task.At(l.now.Add(l.span(v)))
 		case "attempts":
-			proto.MaxAttempts = uint32(atoi(t, v))
+			proto.MaxAttempts = uint32(l.atoi(v))
 		case "bytes":
-			proto.Payload = make([]byte, atoi(t, v))
+			proto.Payload = make([]byte, l.atoi(v))
 		default:
-			d.Fatalf(t, "unknown argument %s", arg.Key)
+			d.Fatalf(l.t, "unknown argument %s", arg.Key)
 		}
 	}
 	tasks := make([]*task.Task, len(names))
@@ -175,31 +179,29 @@ func (l *lab) cmdAdd(t *testing.T, d *datadriven.TestData) {
 	l.settle()
 }
 
-// poll NAME [want=N] [min=N]
-func (l *lab) cmdPoll(t *testing.T, d *datadriven.TestData) {
+// cmdPoll is poll NAME [want=N] [min=N].
+func (l *lab) cmdPoll(d *datadriven.TestData) {
 	want, lowest := 1, 0
-	d.MaybeScanArgs(t, "want", &want)
-	d.MaybeScanArgs(t, "min", &lowest)
+	d.MaybeScanArgs(l.t, "want", &want)
+	d.MaybeScanArgs(l.t, "min", &lowest)
 	l.core.Wait(&Poll{ID: d.CmdArgs[0].Key}, want, task.Priority(lowest))
 	l.settle()
 }
 
-// cancel NAME
-func (l *lab) cmdCancel(_ *testing.T, d *datadriven.TestData) {
+// cmdCancel is cancel NAME.
+func (l *lab) cmdCancel(d *datadriven.TestData) {
 	if p := l.core.Find(d.CmdArgs[0].Key); p != nil {
 		l.core.End(p, PollResult{Empty: Cancelled})
 	}
 	l.settle()
 }
 
-// complete|fail|release|heartbeat NAME [delivery=N] [final]
-func (l *lab) cmdGrant(t *testing.T, d *datadriven.TestData) {
+// cmdGrant is complete|fail|release|heartbeat NAME [delivery=N] [final].
+func (l *lab) cmdGrant(d *datadriven.TestData) {
 	grants := l.grants[d.CmdArgs[0].Key]
-	g := grants[len(grants)-1]
-	delivery := len(grants)
-	d.MaybeScanArgs(t, "delivery", &delivery)
-	g = grants[delivery-1]
-	one := []task.Grant{g}
+	delivery := len(grants) // the latest one
+	d.MaybeScanArgs(l.t, "delivery", &delivery)
+	one := grants[delivery-1 : delivery]
 	switch d.Cmd {
 	case "complete":
 		l.core.Complete(one, d.Cmd)
@@ -213,13 +215,13 @@ func (l *lab) cmdGrant(t *testing.T, d *datadriven.TestData) {
 	l.settle()
 }
 
-// take [fault=refuse|apply-now|apply-never]: the lane takes the mutation and
-// hands it to the store; the core does not know the outcome yet.
-func (l *lab) cmdTake(t *testing.T, d *datadriven.TestData) {
+// cmdTake is take [fault=refuse|apply-now|apply-never]: the lane takes the
+// mutation and hands it to the store; the core does not know the outcome yet.
+func (l *lab) cmdTake(d *datadriven.TestData) {
 	l.fault = memory.Normal
 	if d.HasArg("fault") {
 		var name string
-		d.ScanArgs(t, "fault", &name)
+		d.ScanArgs(l.t, "fault", &name)
 		l.fault = map[string]memory.CommitFault{"refuse": memory.Refuse, "apply-now": memory.ApplyNow, "apply-never": memory.ApplyNever}[name]
 	}
 	m := l.core.Take(l.now)
@@ -230,24 +232,31 @@ func (l *lab) cmdTake(t *testing.T, d *datadriven.TestData) {
 	}
 	l.printMutation(m)
 	o := l.store.Commit(context.Background(), []*row.Mutation{m})[0]
-	l.landed = func() {
-		l.printf("%s", o.Result)
-		if o.Err == nil || l.fault == memory.Refuse {
-			l.core.Committed(o, l.now)
-			l.settle()
-			return
-		}
-		got, err := l.store.Acquire(context.Background(), task.Holder{RunID: "run"}, []partition.ID{testPartition})
-		if err != nil {
-			t.Fatal(err)
-		}
-		records, err := l.store.Get(context.Background(), testPartition, l.core.Unresolved())
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.core.Resolve(got[0], records)
-		l.settle()
+	l.landed = func() { l.land(o) }
+}
+
+// land tells the core the outcome of its commit, as the lane does.
+func (l *lab) land(o store.Outcome) {
+	l.printf("%s", o.Result)
+	if o.Result == store.Unknown {
+		l.resolve()
+	} else {
+		l.core.Committed(o)
 	}
+	l.settle()
+}
+
+// resolve takes the partition again and reads what became of the commit.
+func (l *lab) resolve() {
+	got, err := l.store.Acquire(context.Background(), task.Holder{RunID: "run"}, []partition.ID{testPartition})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	records, err := l.store.Get(context.Background(), testPartition, l.core.Unresolved())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.core.Resolve(got[0], records)
 }
 
 func (l *lab) printMutation(m *row.Mutation) {
@@ -294,8 +303,8 @@ func folded(l *row.Lease) string {
 	return fmt.Sprintf(" [delivery %d %s, attempts %d]", l.Delivery, state, l.Attempts)
 }
 
-// land brings the outcome of the mutation taken last.
-func (l *lab) cmdLand(_ *testing.T, _ *datadriven.TestData) {
+// cmdLand brings the outcome of the mutation taken last.
+func (l *lab) cmdLand(_ *datadriven.TestData) {
 	if l.landed != nil {
 		landed := l.landed
 		l.landed = nil
@@ -303,19 +312,19 @@ func (l *lab) cmdLand(_ *testing.T, _ *datadriven.TestData) {
 	}
 }
 
-// commit takes and lands until nothing is left to write.
-func (l *lab) cmdCommit(t *testing.T, d *datadriven.TestData) {
+// cmdCommit takes and lands until nothing is left to write.
+func (l *lab) cmdCommit(d *datadriven.TestData) {
 	for {
-		l.cmdTake(t, d)
+		l.cmdTake(d)
 		if l.landed == nil {
 			return
 		}
-		l.cmdLand(t, d)
+		l.cmdLand(d)
 	}
 }
 
-// read carries out reads until the core wants none.
-func (l *lab) cmdRead(t *testing.T, _ *datadriven.TestData) {
+// cmdRead carries out reads until the core wants none.
+func (l *lab) cmdRead(_ *datadriven.TestData) {
 	for {
 		r, ok := l.core.NextRead()
 		if !ok {
@@ -323,43 +332,43 @@ func (l *lab) cmdRead(t *testing.T, _ *datadriven.TestData) {
 		}
 		page, records, err := backlog.Read(context.Background(), l.store, testPartition, r)
 		if err != nil {
-			t.Fatal(err)
+			l.t.Fatal(err)
 		}
-		l.core.ReadDone(r, page, records, nil, l.now)
+		l.core.ReadDone(ReadResult{Read: r, Page: page, Records: records}, l.now)
 		l.settle()
 	}
 }
 
-// advance DURATION
-func (l *lab) cmdAdvance(t *testing.T, d *datadriven.TestData) {
-	l.now = l.now.Add(span(t, d.CmdArgs[0].Key))
+// cmdAdvance is advance DURATION.
+func (l *lab) cmdAdvance(d *datadriven.TestData) {
+	l.now = l.now.Add(l.span(d.CmdArgs[0].Key))
 	l.core.Tick(l.now)
 	l.settle()
 }
 
-// crash: the node dies and comes back; nobody was told anything.
-func (l *lab) cmdCrash(_ *testing.T, _ *datadriven.TestData) { l.open() }
+// cmdCrash is crash: the node dies and comes back; nobody was told anything.
+func (l *lab) cmdCrash(_ *datadriven.TestData) { l.open() }
 
-// unload closes the partition as a planned stop does, and opens it again.
-func (l *lab) cmdUnload(t *testing.T, d *datadriven.TestData) {
+// cmdUnload closes the partition as a planned stop does, and opens it again.
+func (l *lab) cmdUnload(d *datadriven.TestData) {
 	l.core.Close(PollResult{Empty: Shutdown})
 	l.settle()
-	l.cmdCommit(t, d)
+	l.cmdCommit(d)
 	if !l.core.Closed() {
-		t.Fatal("the partition is not released")
+		l.t.Fatal("the partition is not released")
 	}
 	l.open()
 }
 
-// steal: another run takes the partition.
-func (l *lab) cmdSteal(t *testing.T, _ *datadriven.TestData) {
+// cmdSteal is steal: another run takes the partition.
+func (l *lab) cmdSteal(_ *datadriven.TestData) {
 	if _, err := l.store.Acquire(context.Background(), task.Holder{RunID: "thief"}, []partition.ID{testPartition}); err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 }
 
-// show prints what memory and the store have, and how many records were written.
-func (l *lab) cmdShow(t *testing.T, _ *datadriven.TestData) {
+// cmdShow prints what memory and the store have, and how many records were written.
+func (l *lab) cmdShow(_ *datadriven.TestData) {
 	var lines []string
 	for id, name := range l.names {
 		if e := l.core.ledger.Find(id); e != nil {
@@ -371,18 +380,18 @@ func (l *lab) cmdShow(t *testing.T, _ *datadriven.TestData) {
 		l.printf("%s", line)
 	}
 	for p := task.MinPriority; p <= task.MaxPriority; p++ {
-		l.showRows(t, row.Scan{Kind: row.Tasks, Priority: p, Items: 100})
+		l.showRows(row.Scan{Kind: row.Tasks, Priority: p, Items: 100})
 	}
 	for _, k := range []row.Kind{row.Scheduled, row.Leases, row.Dead} {
-		l.showRows(t, row.Scan{Kind: k, Items: 100})
+		l.showRows(row.Scan{Kind: k, Items: 100})
 	}
 	l.printf("records written: %d", l.writes)
 }
 
-func (l *lab) showRows(t *testing.T, s row.Scan) {
+func (l *lab) showRows(s row.Scan) {
 	page, err := l.store.Scan(context.Background(), testPartition, s)
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	for _, r := range page.Tasks {
 		l.printf("%s: %s%s", s.Kind, l.names[r.Task.ID], folded(r.Folded))
@@ -395,18 +404,18 @@ func (l *lab) showRows(t *testing.T, s row.Scan) {
 	}
 }
 
-func atoi(t *testing.T, s string) int {
+func (l *lab) atoi(s string) int {
 	var n int
 	if _, err := fmt.Sscan(s, &n); err != nil {
-		t.Fatalf("%q is not a number", s)
+		l.t.Fatalf("%q is not a number", s)
 	}
 	return n
 }
 
-func span(t *testing.T, s string) time.Duration {
+func (l *lab) span(s string) time.Duration {
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	return d
 }

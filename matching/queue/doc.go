@@ -24,7 +24,7 @@
 //
 // # Invariants
 //
-//	Q1  No callback runs under the lock. Lock order: a queue's lock is the last
+//	Q1  No callback runs under the lock but the look at the settings. Lock order: a queue's lock is the last
 //	    one taken; under it no other is asked for.
 //	Q2  A loaded idle partition has no goroutine, no timer of its own and makes
 //	    no call. Goroutines run only while a read is out.

@@ -359,11 +359,11 @@ func BenchmarkFlow(b *testing.B) {
 			}
 		}
 		c.Take(now)
-		c.Committed(store.Outcome{Result: store.Stored}, now)
+		c.Committed(store.Outcome{Result: store.Stored})
 		c.Complete(grants, "complete")
 		c.Settle(now)
 		c.Take(now)
-		c.Committed(store.Outcome{Result: store.Stored}, now)
+		c.Committed(store.Outcome{Result: store.Stored})
 		c.Settle(now)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/task")

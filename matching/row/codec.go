@@ -256,7 +256,7 @@ func eachField(b []byte, f func(protowire.Number, value) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return protowire.ParseError(n)
+			return fmt.Errorf("tag of a field: %w", protowire.ParseError(n))
 		}
 		b = b[n:]
 		var v value
@@ -271,7 +271,7 @@ func eachField(b []byte, f func(protowire.Number, value) error) error {
 			n = protowire.ConsumeFieldValue(num, typ, b)
 		}
 		if n < 0 {
-			return protowire.ParseError(n)
+			return fmt.Errorf("field %d: %w", num, protowire.ParseError(n))
 		}
 		b = b[n:]
 		if err := f(num, v); err != nil {

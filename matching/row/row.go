@@ -10,7 +10,7 @@
 //	scheduled  due, id         the task: delayed by its producer, or failed and waiting for its next attempt
 //	lease      id              the task's grants so far, without its payload
 //	dead       id              the task, and why it died
-//	request    request id      the id of the task that was added with it, for a while
+//	request    id of request   the id of the task that was added with it, for a while
 //	meta       -               one per partition: holder, levels, whether rows may exist
 //
 // # Laws

@@ -35,7 +35,7 @@ func (h *Handler) AddTask(ctx context.Context, r *matchingpb.AddTaskRequest) (*m
 		added = q.Add([]*task.Task{t}).Wait(ctx)[0]
 		return added.Err
 	})
-	h.metrics.added(p.Queue, err)
+	h.metrics.added(ctx, p.Queue, err)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (h *Handler) AddTasks(ctx context.Context, r *matchingpb.AddTasksRequest) (
 		case !batch.Target.IsPartition:
 			elsewhere = append(elsewhere, i)
 		case refused != nil:
-			out.Results[i] = h.addRefused(batch, refused)
+			out.Results[i] = h.addRefused(ctx, batch, refused)
 		default:
 			a := h.startAdd(ctx, batch, len(r.GetBatches()) == 1)
 			a.at = i
@@ -107,11 +107,11 @@ func (h *Handler) startAdd(ctx context.Context, b wire.AddBatch, only bool) *add
 // finishAdd waits for a batch that was started.
 func (h *Handler) finishAdd(ctx context.Context, a *addBatch) *matchingpb.AddResult {
 	if a.err != nil {
-		return h.addRefused(a.AddBatch, a.err)
+		return h.addRefused(ctx, a.AddBatch, a.err)
 	}
 	p := a.Target.Partition()
 	out := &matchingpb.AddResult{
-		Ids: make([]uint64, len(a.Tasks)), Errors: a.Refused,
+		Ids:    make([]uint64, len(a.Tasks)),
 		Counts: wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}.Encode(), Partition: p.Number,
 	}
 	ok := 0
@@ -123,21 +123,21 @@ func (h *Handler) finishAdd(ctx context.Context, a *addBatch) *matchingpb.AddRes
 		}
 		if r.Err != nil {
 			errs = append(errs, wire.ItemErrorOf(i, r.Err))
-			h.metrics.added(p.Queue, r.Err)
+			h.metrics.added(ctx, p.Queue, r.Err)
 			continue
 		}
 		out.Ids[i] = uint64(r.ID)
 		ok++
 	}
-	out.Errors = mergeErrors(out.Errors, errs)
-	h.metrics.addedMany(p.Queue, ok)
+	out.Errors = mergeErrors(a.Refused, errs)
+	h.metrics.addedMany(ctx, p.Queue, ok)
 	return out
 }
 
 // addRefused answers a batch of which no item was tried.
-func (h *Handler) addRefused(b wire.AddBatch, err error) *matchingpb.AddResult {
+func (h *Handler) addRefused(ctx context.Context, b wire.AddBatch, err error) *matchingpb.AddResult {
 	p := b.Target.Partition()
-	h.metrics.added(p.Queue, err)
+	h.metrics.added(ctx, p.Queue, err)
 	return &matchingpb.AddResult{
 		Error:     wire.ItemErrorOf(0, err),
 		Counts:    wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}.Encode(),

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ func newEdge(cfg Config) (*edge, error) {
 	calls, err := meter.Int64Counter("taskring.server.calls", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls answered, by method and gRPC code."))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("taskring.server.calls: %w", err)
 	}
 	return &edge{limit: cfg.RequestBytes, handler: cfg.Handler, calls: calls}, nil
 }
@@ -123,7 +124,7 @@ func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 // boundStream is a stream with a context of its own.
 type boundStream struct {
 	grpc.ServerStream
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // a stream carries its context
 }
 
 // Context implements grpc.ServerStream.
@@ -155,5 +156,5 @@ func (e *edge) count(ctx context.Context, method string, err error) {
 			attribute.String("code", key.code.String()),
 		)))
 	}
-	e.calls.Add(ctx, 1, labels.(metric.MeasurementOption))
+	e.calls.Add(ctx, 1, labels.(metric.MeasurementOption)) //nolint:forcetypeassert // only options are in it
 }

@@ -109,9 +109,9 @@ func heartbeatResult(s *settling) *matchingpb.HeartbeatResult {
 		lease := s.results[i].LeaseDuration
 		switch {
 		case s.results[i].Err != nil:
-		case out.LeaseDuration == nil:
+		case out.GetLeaseDuration() == nil:
 			out.LeaseDuration = durationpb.New(lease)
-		case out.LeaseDuration.AsDuration() != lease:
+		case out.GetLeaseDuration().AsDuration() != lease:
 			out.Exceptions = append(out.Exceptions, &matchingpb.ItemLease{Index: uint32(i), LeaseDuration: durationpb.New(lease)})
 		}
 	}

@@ -56,7 +56,7 @@ type Handler struct {
 	cfg     HandlerConfig
 	metrics *instruments
 
-	polling  context.Context // ended when polls are to end
+	polling  context.Context //nolint:containedctx // ended when polls are to end
 	endPolls context.CancelFunc
 }
 

@@ -44,10 +44,10 @@ func describe(p partition.ID, d queue.Description) wire.Description {
 	t := *d.Task // shared with the queue: attempts and deliveries are written to a copy
 	t.Attempts, t.Deliveries = d.Attempts, d.Deliveries
 	out := wire.Description{Partition: p, Task: &t, State: stateOf(d.State), Due: d.Due}
-	switch out.State {
-	case wire.Leased:
+	if out.State == wire.Leased {
 		out.Lease = &wire.Lease{Identity: d.Identity, Grant: task.Grant{ID: t.ID, Delivery: d.Deliveries}, Duration: t.LeaseDuration}
-	case wire.Dead:
+	}
+	if out.State == wire.Dead {
 		out.Dead = &wire.Death{Reason: d.DeathReason, At: d.DiedAt}
 	}
 	return out

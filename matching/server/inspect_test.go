@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,9 +160,9 @@ func TestDescribePartition(t *testing.T) {
 func TestListTaskQueues(t *testing.T) {
 	n := start(t)
 	defer n.stop()
-	var want []string
-	for i := range 7 {
-		want = append(want, fmt.Sprint("queue-", i))
+	want := make([]string, 7)
+	for i := range want {
+		want[i] = fmt.Sprint("queue-", i)
 		n.add(want[i], "x")
 	}
 	for size := int32(1); size < 9; size++ {
@@ -198,10 +199,10 @@ func TestListTaskQueues(t *testing.T) {
 // TestStoreThatCannotBeRead: calls that need to read say that the store is to
 // blame.
 func TestStoreThatCannotBeRead(t *testing.T) {
-	broken := false
+	var broken atomic.Bool
 	n := start(t, func(p *parts) {
 		p.store.Read = func(memory.Read) error {
-			if broken {
+			if broken.Load() {
 				return errors.New("bad sector")
 			}
 			return nil
@@ -209,7 +210,7 @@ func TestStoreThatCannotBeRead(t *testing.T) {
 	})
 	defer n.stop()
 	n.fill("q")
-	broken = true
+	broken.Store(true)
 	_, peek := n.PeekTasks(t.Context(), &matchingpb.PeekTasksRequest{TaskQueue: root("q")})
 	_, get := n.GetTask(t.Context(), &matchingpb.GetTaskRequest{TaskQueue: root("q"), Id: 1<<40 + 999})
 	_, describe := n.DescribePartition(t.Context(), &matchingpb.DescribePartitionRequest{TaskQueue: root("q")})

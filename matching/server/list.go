@@ -18,8 +18,20 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
-// Page tokens are opaque to callers: a few bytes in URL-safe base64.
-var tokenText = base64.RawURLEncoding
+// errMalformed is why a page token cannot be read.
+var errMalformed = errors.New("it is malformed")
+
+// encodeToken and decodeToken make page tokens of a few bytes: opaque to callers,
+// in URL-safe base64.
+func encodeToken(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func decodeToken(token string) ([]byte, error) {
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return nil, errMalformed
+	}
+	return b, nil
+}
 
 // pageSize cuts the size that a request names to what is allowed.
 func (s Settings) pageSize(f *wire.Fields, asked int32) int {
@@ -85,7 +97,7 @@ func (h *Handler) loadedStats(q partition.Queue) *matchingpb.QueueStats {
 		sum.Leased += s.GetLeased()
 		sum.WaitingPolls += s.GetWaitingPolls()
 		sum.Estimated = sum.GetEstimated() || s.GetEstimated()
-		if at := s.GetOldestReadyAt(); at != nil && (sum.OldestReadyAt == nil || at.AsTime().Before(sum.GetOldestReadyAt().AsTime())) {
+		if at := s.GetOldestReadyAt(); at != nil && (sum.GetOldestReadyAt() == nil || at.AsTime().Before(sum.GetOldestReadyAt().AsTime())) {
 			sum.OldestReadyAt = at
 		}
 	}
@@ -97,17 +109,17 @@ func queueToken(q partition.Queue) (string, error) {
 	if err != nil {
 		return "", task.Errorf(task.Internal, "encoding a page token: %w", err)
 	}
-	return tokenText.EncodeToString(b), nil
+	return encodeToken(b), nil
 }
 
 func parseQueueToken(token string) (partition.Queue, error) {
-	b, err := tokenText.DecodeString(token)
+	b, err := decodeToken(token)
 	if err != nil {
 		return partition.Queue{}, err
 	}
 	var m matchingpb.TaskQueuePartition
 	if err := proto.Unmarshal(b, &m); err != nil {
-		return partition.Queue{}, err
+		return partition.Queue{}, errMalformed
 	}
 	return wire.DecodeQueue("queue", &m)
 }
@@ -193,23 +205,22 @@ type peekPlace struct {
 func (p peekPlace) token() string {
 	b := binary.AppendUvarint(nil, uint64(p.section))
 	b = binary.AppendVarint(b, int64(p.after.Due))
-	return tokenText.EncodeToString(binary.AppendUvarint(b, uint64(p.after.ID)))
+	return encodeToken(binary.AppendUvarint(b, uint64(p.after.ID)))
 }
 
 func parsePeekPlace(token string) (peekPlace, error) {
-	malformed := errors.New("it is malformed")
-	b, err := tokenText.DecodeString(token)
+	b, err := decodeToken(token)
 	if err != nil {
-		return peekPlace{}, malformed
+		return peekPlace{}, errMalformed
 	}
 	s, n := binary.Uvarint(b)
 	due, m := binary.Varint(b[max(n, 0):])
 	if n <= 0 || m <= 0 || s >= uint64(len(peekSections())) {
-		return peekPlace{}, malformed
+		return peekPlace{}, errMalformed
 	}
 	id, k := binary.Uvarint(b[n+m:])
 	if k <= 0 || n+m+k != len(b) {
-		return peekPlace{}, malformed
+		return peekPlace{}, errMalformed
 	}
 	return peekPlace{section: int(s), after: row.Position{Due: task.Micros(due), ID: task.ID(id)}}, nil
 }

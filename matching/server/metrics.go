@@ -80,28 +80,28 @@ func (in *instruments) with(q partition.Queue, result string) metric.Measurement
 	return option
 }
 
-func (in *instruments) added(q partition.Queue, err error) {
+func (in *instruments) added(ctx context.Context, q partition.Queue, err error) {
 	if err == nil {
-		in.addedMany(q, 1)
+		in.addedMany(ctx, q, 1)
 		return
 	}
-	in.adds.Add(context.Background(), 1, in.with(q, reasonLabel(err)))
+	in.adds.Add(ctx, 1, in.with(q, reasonLabel(err)))
 }
 
-func (in *instruments) addedMany(q partition.Queue, n int) {
+func (in *instruments) addedMany(ctx context.Context, q partition.Queue, n int) {
 	if n > 0 {
-		in.adds.Add(context.Background(), int64(n), in.with(q, "ok"))
+		in.adds.Add(ctx, int64(n), in.with(q, "ok"))
 	}
 }
 
-func (in *instruments) polled(q partition.Queue, result string) {
-	in.polls.Add(context.Background(), 1, in.with(q, result))
+func (in *instruments) polled(ctx context.Context, q partition.Queue, result string) {
+	in.polls.Add(ctx, 1, in.with(q, result))
 }
 
 // dispatched counts a poll that brought tasks. Only a task's first hand-out says
 // how long tasks wait.
-func (in *instruments) dispatched(q partition.Queue, grants []queue.Granted) {
-	in.polled(q, "tasks")
+func (in *instruments) dispatched(ctx context.Context, q partition.Queue, grants []queue.Granted) {
+	in.polled(ctx, q, "tasks")
 	now := task.At(time.Now())
 	fresh, stored := in.with(q, "fresh"), in.with(q, "backlog")
 	for _, g := range grants {
@@ -113,10 +113,10 @@ func (in *instruments) dispatched(q partition.Queue, grants []queue.Granted) {
 			source = fresh
 		}
 		ready := max(g.Task.AddedAt, g.Task.NotBefore)
-		in.latency.Record(context.Background(), max(now.Sub(ready), 0).Seconds(), source)
+		in.latency.Record(ctx, max(now.Sub(ready), 0).Seconds(), source)
 	}
 }
 
-func (in *instruments) undelivered(n int) {
-	in.undeliveries.Add(context.Background(), int64(n))
+func (in *instruments) undelivered(ctx context.Context, n int) {
+	in.undeliveries.Add(ctx, int64(n))
 }

@@ -46,17 +46,17 @@ func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (
 			return nil
 		})
 	}
-	switch {
-	case h.polling.Err() != nil && len(got.Grants) == 0:
-		got.Empty, err = queue.Shutdown, nil
+	switch ending := h.polling.Err() != nil; {
+	case ending && len(got.Grants) == 0:
+		got.Empty = queue.Shutdown
 	case err != nil:
-		h.metrics.polled(p.Queue, reasonLabel(err))
+		h.metrics.polled(ctx, p.Queue, reasonLabel(err))
 		return nil, err
 	}
 	if len(got.Grants) > 0 && !h.deliverable(ctx, q, got.Grants) {
 		got = queue.PollResult{Empty: queue.Cancelled}
 	}
-	return h.pollResponse(p, poll, got), nil
+	return h.pollResponse(ctx, p, poll, got), nil
 }
 
 // waitOf returns how long a poll waits: what it asks for, and less than the
@@ -81,7 +81,7 @@ func (h *Handler) deliverable(ctx context.Context, q *queue.Queue, granted []que
 		for i, g := range granted {
 			grants[i] = g.Grant
 		}
-		h.metrics.undelivered(len(grants))
+		h.metrics.undelivered(ctx, len(grants))
 		q.Release(grants) // not waited for: nobody hears of the outcome
 	}
 	if ctx.Err() != nil {
@@ -92,7 +92,7 @@ func (h *Handler) deliverable(ctx context.Context, q *queue.Queue, granted []que
 	return true
 }
 
-func (h *Handler) pollResponse(p partition.ID, poll wire.Poll, got queue.PollResult) *matchingpb.PollTaskResponse {
+func (h *Handler) pollResponse(ctx context.Context, p partition.ID, poll wire.Poll, got queue.PollResult) *matchingpb.PollTaskResponse {
 	out := &matchingpb.PollTaskResponse{
 		EmptyReason: emptyReason(got.Empty),
 		Counts:      wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}.Encode(),
@@ -102,7 +102,7 @@ func (h *Handler) pollResponse(p partition.ID, poll wire.Poll, got queue.PollRes
 		out.MovedTo = wire.EncodeOwnership(*got.Owner)
 	}
 	if len(got.Grants) == 0 {
-		h.metrics.polled(p.Queue, out.GetEmptyReason().String())
+		h.metrics.polled(ctx, p.Queue, out.GetEmptyReason().String())
 		return out
 	}
 	granted := make([]wire.Granted, len(got.Grants))
@@ -117,7 +117,7 @@ func (h *Handler) pollResponse(p partition.ID, poll wire.Poll, got queue.PollRes
 	} else {
 		out.Tasks = wire.EncodeTokens(granted)
 	}
-	h.metrics.dispatched(p.Queue, got.Grants)
+	h.metrics.dispatched(ctx, p.Queue, got.Grants)
 	return out
 }
 

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -144,7 +144,7 @@ func TestCallersThatLeave(t *testing.T) {
 			})
 		}
 		for i := range tasks {
-			n.add("q", fmt.Sprint(i))
+			n.add("q", strconv.Itoa(i))
 			time.Sleep(time.Duration(i%7) * 300 * time.Microsecond)
 		}
 		callers.Wait()
@@ -218,7 +218,8 @@ func TestStop(t *testing.T) {
 		if ended.Load() != polls || time.Since(began) != 0 {
 			t.Errorf("%d of %d polls ended with SHUTDOWN, in %v", ended.Load(), polls, time.Since(began))
 		}
-		for err = nil; err == nil; _, err = watch.Recv() {
+		for err == nil {
+			_, err = watch.Recv()
 		}
 		if errors.Is(err, io.EOF) {
 			t.Errorf("the health watch ended as if all was well: %v", err)

@@ -31,7 +31,7 @@ type startedCall struct {
 }
 
 // wait waits for all calls of the batch.
-func (s *settling) wait(ctx context.Context) []queue.Result {
+func (s *settling) wait(ctx context.Context) {
 	for _, c := range s.calls {
 		for j, r := range c.call.Wait(ctx) {
 			i := j
@@ -41,7 +41,6 @@ func (s *settling) wait(ctx context.Context) []queue.Result {
 			s.results[i] = r
 		}
 	}
-	return s.results
 }
 
 // errors returns the errors of the items, ascending, and of the whole batch.

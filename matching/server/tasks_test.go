@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -318,7 +317,7 @@ func TestNotReady(t *testing.T) {
 		defer n.stop()
 		n.add("q", "loads partition 0")
 		batch := func(number int32) *matchingpb.AddBatch {
-			return &matchingpb.AddBatch{TaskQueue: part("q", number), Payloads: [][]byte{[]byte(fmt.Sprint(number))}}
+			return &matchingpb.AddBatch{TaskQueue: part("q", number), Payloads: [][]byte{[]byte("x")}}
 		}
 		got, err := n.AddTasks(t.Context(), &matchingpb.AddTasksRequest{Batches: []*matchingpb.AddBatch{batch(0), batch(1)}})
 		if err != nil || got.GetResults()[0].GetError() != nil || got.GetResults()[1].GetError().GetReason() != "NOT_READY" {

@@ -117,9 +117,10 @@ type Listed struct {
 // Catalogue lists the partitions that were added to, and keeps one settings
 // document per queue. Every store is also a Catalogue.
 type Catalogue interface {
-	// List returns listed partitions in the order of namespace, name, type and
-	// number, beginning after the given one (the zero ID begins at the start),
-	// at most limit of them. Fewer than limit means the end.
+	// List returns the partitions whose metadata says Listed, in the order of
+	// namespace, name, type and number (text by its bytes), beginning after the
+	// given one (the zero ID begins at the start), at most limit of them. Fewer
+	// than limit means the end.
 	List(ctx context.Context, after partition.ID, limit int) ([]Listed, error)
 
 	// Settings returns the queue's document and its version, or version 0 when
@@ -127,7 +128,9 @@ type Catalogue interface {
 	Settings(ctx context.Context, q partition.Queue) (doc []byte, version int64, err error)
 
 	// PutSettings writes the queue's document if its version is still ifVersion
-	// and returns the new version, or ErrVersion. A nil document removes it.
+	// and returns the new version, or ErrVersion. A nil document removes it; the
+	// version is 0 then. Versions only grow, also across a removal, so that none
+	// ever names two contents.
 	PutSettings(ctx context.Context, q partition.Queue, doc []byte, ifVersion int64) (int64, error)
 }
 

@@ -32,18 +32,17 @@ const (
 	DiskWatermark                  // the node's disk is too full for adds
 )
 
-var reasonNames = [...]string{
-	Internal: "INTERNAL", Invalid: "INVALID", NotFound: "NOT_FOUND", Unimplemented: "UNIMPLEMENTED",
-	NotOwner: "NOT_OWNER", StaleCounts: "STALE_PARTITION_COUNTS", PartitionClosing: "PARTITION_CLOSING",
-	NotReady: "NOT_READY", StoreUnavailable: "STORE_UNAVAILABLE", OutcomeUnknown: "OUTCOME_UNKNOWN",
-	Quota: "QUOTA", LeaseLost: "LEASE_LOST", Cancelled: "CANCELLED", Paused: "PAUSED",
-	Draining: "DRAINING", DiskWatermark: "DISK_WATERMARK",
-}
-
 // String returns the reason as it stands in google.rpc.ErrorInfo.
 func (r Reason) String() string {
-	if int(r) < len(reasonNames) {
-		return reasonNames[r]
+	names := [...]string{
+		Internal: "INTERNAL", Invalid: "INVALID", NotFound: "NOT_FOUND", Unimplemented: "UNIMPLEMENTED",
+		NotOwner: "NOT_OWNER", StaleCounts: "STALE_PARTITION_COUNTS", PartitionClosing: "PARTITION_CLOSING",
+		NotReady: "NOT_READY", StoreUnavailable: "STORE_UNAVAILABLE", OutcomeUnknown: "OUTCOME_UNKNOWN",
+		Quota: "QUOTA", LeaseLost: "LEASE_LOST", Cancelled: "CANCELLED", Paused: "PAUSED",
+		Draining: "DRAINING", DiskWatermark: "DISK_WATERMARK",
+	}
+	if int(r) < len(names) {
+		return names[r]
 	}
 	return fmt.Sprintf("REASON_%d", uint8(r))
 }
@@ -54,9 +53,9 @@ func (r Reason) Error() string { return r.String() }
 // ParseReason reads the form that [Reason.String] writes; ok is false for a
 // name that this version does not know.
 func ParseReason(s string) (r Reason, ok bool) {
-	for i, name := range reasonNames {
-		if name == s {
-			return Reason(i), true
+	for r := Internal; r <= DiskWatermark; r++ {
+		if r.String() == s {
+			return r, true
 		}
 	}
 	return Internal, false
@@ -130,12 +129,10 @@ func (e *Error) Is(target error) bool {
 
 // ReasonOf returns the reason of err, or Internal for an error without one.
 func ReasonOf(err error) Reason {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
 	}
-	var r Reason
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[Reason](err); ok {
 		return r
 	}
 	return Internal

@@ -27,8 +27,6 @@ const TokenVersion = 1
 // ErrBadToken is returned by [ParseToken] for bytes that are no token.
 var ErrBadToken = errors.New("not a task token")
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Append appends the token's bytes to b:
 //
 //	version   1 byte
@@ -57,7 +55,7 @@ func (t Token) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(t.Grant.Epoch))
 	b = binary.AppendUvarint(b, uint64(t.Grant.Delivery))
 	b = binary.BigEndian.AppendUint64(b, uint64(t.Grant.ID))
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	return binary.BigEndian.AppendUint32(b, checksum(b[start:]))
 }
 
 // ParseToken reads what [Token.Append] wrote. Errors match [ErrBadToken] and
@@ -71,7 +69,7 @@ func ParseToken(b []byte) (Token, error) {
 		return Token{}, fmt.Errorf("%w: version %d, this node reads version %d", ErrBadToken, b[0], TokenVersion)
 	}
 	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
-	if crc32.Checksum(body, castagnoli) != sum {
+	if checksum(body) != sum {
 		return Token{}, fmt.Errorf("%w: checksum mismatch", ErrBadToken)
 	}
 	var t Token
@@ -95,6 +93,9 @@ func ParseToken(b []byte) (Token, error) {
 	}
 	return t, nil
 }
+
+// checksum is CRC32C. The table is made once, in hash/crc32.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 // reader takes fields off the front of rest and remembers the first failure.
 type reader struct {

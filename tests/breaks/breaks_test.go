@@ -17,6 +17,7 @@ const top = "../.."
 // TestBreaksAreInPlace keeps the table true: each line is in its file, once.
 func TestBreaksAreInPlace(t *testing.T) {
 	names := make(map[string]bool)
+	listed := reliability(t)
 	for _, b := range All() {
 		if names[b.Name] {
 			t.Errorf("%s: listed twice", b.Name)
@@ -29,7 +30,7 @@ func TestBreaksAreInPlace(t *testing.T) {
 		if n := strings.Count(string(text), b.Old); n != 1 {
 			t.Errorf("%s: the line to break stands %d times in %s, want once", b.Name, n, b.File)
 		}
-		if !strings.Contains(reliability(t), b.Name) {
+		if !strings.Contains(listed, b.Name) {
 			t.Errorf("%s: docs/reliability.md does not list it", b.Name)
 		}
 	}
@@ -56,64 +57,87 @@ func TestBreaksAreFound(t *testing.T) {
 	}
 }
 
-func mustBeFound(t *testing.T, tree string, b Break) {
-	path := filepath.Join(tree, b.File)
-	good, err := os.ReadFile(path)
+// mustBeFound puts one break into the copy, demands that its test fails, and
+// mends the copy.
+func mustBeFound(t *testing.T, tree *os.Root, b Break) {
+	t.Helper()
+	good, err := tree.ReadFile(b.File)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer write(t, path, good)
-	write(t, path, []byte(strings.Replace(string(good), b.Old, b.New, 1)))
+	defer write(t, tree, b.File, good)
+	write(t, tree, b.File, []byte(strings.Replace(string(good), b.Old, b.New, 1)))
 
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
+	//nolint:gosec // package and test come from the table
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=90s", "-run", b.Test, b.Package)
-	cmd.Dir = tree
+	cmd.Dir = tree.Name()
 	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
+	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:
 		t.Errorf("%s passes all the same:\n%s", b.Test, out)
-	case !errors.As(err, &exit), strings.Contains(string(out), "build failed"):
+	case !exited, strings.Contains(string(out), "build failed"):
 		t.Errorf("the broken tree could not be tested: %v\n%s", err, out)
 	case !strings.Contains(string(out), "--- FAIL") && !strings.Contains(string(out), "panic:"):
 		t.Errorf("it failed for another reason than its test: %v\n%s", err, out)
 	}
 }
 
-func write(t *testing.T, path string, text []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // copyTree copies what is needed to build and test the module.
-func copyTree(t *testing.T) string {
+func copyTree(t *testing.T) *os.Root {
 	t.Helper()
-	to := t.TempDir()
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+	from, to := open(t, top), open(t, t.TempDir())
+	err := fs.WalkDir(from.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
+		case !d.IsDir():
+			return copyFile(from, to, path)
+		case path != "." && unneeded(d.Name()):
+			return fs.SkipDir
+		default:
+			return to.MkdirAll(path, 0o700)
 		}
-		rel, err := filepath.Rel(top, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "bin" || name == "taskring-data") {
-				return filepath.SkipDir
-			}
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), text, 0o600)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// unneeded reports whether a folder holds nothing that a build or a test reads.
+func unneeded(folder string) bool {
+	return strings.HasPrefix(folder, ".") || folder == "bin" || folder == "taskring-data"
+}
+
+func copyFile(from, to *os.Root, path string) error {
+	text, err := from.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return to.WriteFile(path, text, 0o600)
+}
+
+// open opens a folder until the end of the test.
+func open(t *testing.T, folder string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := root.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return root
+}
+
+func write(t *testing.T, tree *os.Root, path string, text []byte) {
+	t.Helper()
+	if err := tree.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

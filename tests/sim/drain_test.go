@@ -23,7 +23,7 @@ func (w *world) drain() {
 	quiet := 0
 	for round := 0; quiet < 8 && len(w.bad) == 0; round++ {
 		if round > 3000 {
-			w.fail("the partition does not drain: %+v", w.core.Ledger().Counts())
+			w.failf("the partition does not drain: %+v", w.core.Ledger().Counts())
 			return
 		}
 		before := len(w.held)
@@ -67,10 +67,10 @@ func (w *world) checkAllFinished() {
 	for _, m := range w.order {
 		expired := m.expires != 0
 		if m.accepted && !m.completed && !dead[m.id] && !expired && !m.finishing {
-			w.fail("P1: task %v (#%d) was accepted and is lost", m.id, m.number(w))
+			w.failf("P1: task %v (#%d) was accepted and is lost", m.id, m.number(w))
 		}
 		if m.completed && dead[m.id] {
-			w.fail("P3: task %v was completed and is a dead letter", m.id)
+			w.failf("P3: task %v was completed and is a dead letter", m.id)
 		}
 	}
 	for p := task.MinPriority; p <= task.MaxPriority; p++ {
@@ -79,21 +79,21 @@ func (w *world) checkAllFinished() {
 	w.mustBeEmpty(row.Scan{Kind: row.Scheduled, Items: 10})
 	w.mustBeEmpty(row.Scan{Kind: row.Leases, Items: 10})
 	if n := w.core.Ledger().Backlog(); n != 0 {
-		w.fail("the drained partition counts a backlog of %d", n)
+		w.failf("the drained partition counts a backlog of %d", n)
 	}
 }
 
 func (w *world) mustBeEmpty(s row.Scan) {
 	page, err := w.store.Scan(ctx, thePartition, s)
 	if err != nil || len(page.Tasks)+len(page.Leases) > 0 {
-		w.fail("rows are left in the store: %v %d %+v %+v %v", s.Kind, s.Priority, page.Tasks, page.Leases, err)
+		w.failf("rows are left in the store: %v %d %+v %+v %v", s.Kind, s.Priority, page.Tasks, page.Leases, err)
 	}
 }
 
 func (w *world) deadIDs() map[task.ID]bool {
 	page, err := w.store.Scan(ctx, thePartition, row.Scan{Kind: row.Dead, Items: 100_000})
 	if err != nil {
-		w.fail("scan: %v", err)
+		w.failf("scan: %v", err)
 	}
 	ids := make(map[task.ID]bool)
 	for _, d := range page.Dead {

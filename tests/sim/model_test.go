@@ -35,7 +35,6 @@ type modelTask struct {
 	dead      bool // Fail was answered: dead
 
 	granted  int        // hand-overs seen
-	attempts int        // failures and expiries that the model knows of, at least
 	live     task.Grant // held by a worker whose lease has not run out
 	until    time.Time  // of the live lease
 	duration time.Duration
@@ -84,19 +83,19 @@ func (w *world) answered(a ledger.Answer) {
 	case "add":
 		w.answeredAdd(m, a)
 	case "complete":
-		w.hit("complete %s: %s", c.phases[a.Index], outcome(a.Err))
+		w.hitf("complete %s: %s", c.phases[a.Index], outcome(a.Err))
 		if a.Err == nil {
 			m.completed, m.released = true, true
 		}
 	case "fail":
-		w.hit("fail %s: %s", c.phases[a.Index], outcome(a.Err))
+		w.hitf("fail %s: %s", c.phases[a.Index], outcome(a.Err))
 		if a.Err == nil {
 			m.dead = m.dead || a.Dead
 		}
 	case "release":
-		w.hit("release %s: %s", c.phases[a.Index], outcome(a.Err))
+		w.hitf("release %s: %s", c.phases[a.Index], outcome(a.Err))
 	case "heartbeat":
-		w.hit("heartbeat: %s", outcome(a.Err))
+		w.hitf("heartbeat: %s", outcome(a.Err))
 		if a.Err == nil && m.live == c.grants[a.Index] {
 			m.until = w.now.Add(a.Duration)
 		}
@@ -105,10 +104,10 @@ func (w *world) answered(a ledger.Answer) {
 
 func (w *world) answeredAdd(m *modelTask, a ledger.Answer) {
 	if !m.adding {
-		w.fail("task %v: its add is answered twice", a.ID)
+		w.failf("task %v: its add is answered twice", a.ID)
 	}
 	m.adding = false
-	w.hit("add: %s, matched=%v", outcome(a.Err), a.Matched)
+	w.hitf("add: %s, matched=%v", outcome(a.Err), a.Matched)
 	switch {
 	case a.Err == nil:
 		m.accepted = true
@@ -117,7 +116,7 @@ func (w *world) answeredAdd(m *modelTask, a ledger.Answer) {
 	default:
 		m.refused = true
 		if m.granted > 0 {
-			w.fail("task %v: refused (%v) after a worker had it", a.ID, a.Err)
+			w.failf("task %v: refused (%v) after a worker had it", a.ID, a.Err)
 		}
 	}
 }
@@ -134,7 +133,7 @@ func (w *world) ended(p *queue.Poll) {
 	for _, g := range p.Result.Grants {
 		m := w.tasks[g.Grant.ID]
 		if m == nil {
-			w.fail("granted task %v was never added", g.Grant.ID)
+			w.failf("granted task %v was never added", g.Grant.ID)
 			continue
 		}
 		w.logf("  grant #%d id=%d/%d delivery=%d attempt=%d", m.number(w), g.Grant.ID.Epoch(), g.Grant.ID.Seq(), g.Grant.Delivery, g.Attempt)
@@ -151,25 +150,25 @@ func (w *world) ended(p *queue.Poll) {
 			break
 		}
 	}
-	w.hit("poll ended: %v", p.Result.Empty)
+	w.hitf("poll ended: %v", p.Result.Empty)
 }
 
 func (w *world) checkGrant(m *modelTask, g queue.Granted) {
 	switch {
 	case m.completed:
-		w.fail("P3: task %v was completed and is handed out again", m.id)
+		w.failf("P3: task %v was completed and is handed out again", m.id)
 	case m.refused:
-		w.fail("P4: task %v was refused and is handed out", m.id)
+		w.failf("P4: task %v was refused and is handed out", m.id)
 	case m.dead:
-		w.fail("task %v is dead and is handed out", m.id)
+		w.failf("task %v is dead and is handed out", m.id)
 	case m.leased(w.now) && !m.doubtful:
-		w.fail("P2: task %v is handed out while delivery %d has its lease until %v, now %v", m.id, m.live.Delivery, m.until.Unix(), w.now.Unix())
+		w.failf("P2: task %v is handed out while delivery %d has its lease until %v, now %v", m.id, m.live.Delivery, m.until.Unix(), w.now.Unix())
 	}
 	if m.expires != 0 && m.expires <= task.At(w.now) {
-		w.fail("task %v is handed out after its expiry", m.id)
+		w.failf("task %v is handed out after its expiry", m.id)
 	}
 	if m.granted > 0 && g.Grant.Delivery == m.live.Delivery && g.Grant.Epoch == m.live.Epoch {
-		w.fail("task %v: the same grant is handed out twice", m.id)
+		w.failf("task %v: the same grant is handed out twice", m.id)
 	}
 	if m.granted == 0 && !m.delayed {
 		w.checkOrder(m)
@@ -182,7 +181,7 @@ func (w *world) checkOrder(m *modelTask) {
 	for _, o := range w.order {
 		waits := o.accepted && o.granted == 0 && !o.delayed && !o.completed && !o.finishing && !o.dead
 		if waits && o.priority == m.priority && o.id < m.id && (o.expires == 0 || o.expires > task.At(w.now)) {
-			w.fail("P5: task %v is handed out before task %v of the same priority", m.id, o.id)
+			w.failf("P5: task %v is handed out before task %v of the same priority", m.id, o.id)
 			return
 		}
 	}
@@ -214,9 +213,9 @@ func (w *world) countLanding(c *commitInFlight) {
 		case m.granted > 0:
 			state = "given back"
 		}
-		w.hit("outcome %v, task %s", c.outcome.Result, state)
+		w.hitf("outcome %v, task %s", c.outcome.Result, state)
 		if c.outcome.Result == store.Unknown {
-			w.hit("outcome unknown")
+			w.hitf("outcome unknown")
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestPromises(t *testing.T) {
 }
 
 func table(hits map[string]int) string {
-	var lines []string
+	lines := make([]string, 0, len(hits))
 	for k, n := range hits {
 		lines = append(lines, fmt.Sprintf("%8d  %s", n, k))
 	}
@@ -130,7 +130,7 @@ func (w *world) step() {
 func (w *world) countCrash() {
 	for _, m := range w.order {
 		if e := w.core.Ledger().Find(m.id); e != nil {
-			w.hit("crash: %s", m.phase)
+			w.hitf("crash: %s", m.phase)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (w *world) countCrash() {
 func (w *world) advanceFar() {
 	for _, m := range w.order {
 		if e := w.core.Ledger().Find(m.id); e != nil && e.State == ledger.Leased {
-			w.hit("lease expired %s", m.phase)
+			w.hitf("lease expired %s", m.phase)
 			m.everFail = true
 		}
 	}
@@ -147,10 +147,10 @@ func (w *world) advanceFar() {
 	w.logf("long wait")
 	w.advance(time.Duration(20+w.rng.IntN(40)) * time.Second)
 	if w.core.Ledger().Counts().Died > died {
-		w.hit("task died")
+		w.hitf("task died")
 	}
 	if w.core.Ledger().Counts().Expired > expired {
-		w.hit("task expired")
+		w.hitf("task expired")
 	}
 }
 
@@ -159,7 +159,7 @@ func (w *world) stolen() {
 	w.logf("stolen")
 	w.stolenSince = true
 	if _, err := w.store.Acquire(ctx, task.Holder{RunID: fmt.Sprint("thief of ", w.holder)}, theOne); err != nil {
-		w.fail("acquire: %v", err)
+		w.failf("acquire: %v", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *world) add() {
 		})
 	}
 	if err := w.core.Add(tasks, c, w.now); err != nil {
-		w.hit("add: refused by a limit")
+		w.hitf("add: refused by a limit")
 		return
 	}
 	for i, t := range tasks {
@@ -189,10 +189,10 @@ func (w *world) add() {
 	w.logf("add %d from #%d prio=%d delayed=%v", n, c.tasks[0].number(w), c.tasks[0].priority, c.tasks[0].delayed)
 	w.settle()
 	if w.core.Ledger().Spilled() > 0 {
-		w.hit("spilled")
+		w.hitf("spilled")
 	}
 	if w.core.Ledger().Windowed() {
-		w.hit("delayed spilled")
+		w.hitf("delayed spilled")
 	}
 }
 

@@ -59,11 +59,8 @@ type commitInFlight struct {
 
 // readInFlight is a read that was begun; its result may be taken early.
 type readInFlight struct {
-	read    ledger.Read
-	page    row.Page
-	records []row.Record
-	err     error
-	done    bool
+	result queue.ReadResult
+	done   bool // the result is known, the core has not heard of it
 }
 
 func newWorld(seed uint64) *world {
@@ -86,7 +83,7 @@ func newWorld(seed uint64) *world {
 			}
 			return fs
 		},
-		Broken: func(err error) { w.fail("a law of rows is broken: %v", err) },
+		Broken: func(err error) { w.failf("a law of rows is broken: %v", err) },
 	})
 	w.open()
 	return w
@@ -96,12 +93,12 @@ func (w *world) logf(format string, args ...any) {
 	fmt.Fprintf(&w.log, format+"\n", args...)
 }
 
-func (w *world) fail(format string, args ...any) {
+func (w *world) failf(format string, args ...any) {
 	w.bad = append(w.bad, fmt.Sprintf(format, args...))
 	w.logf("WRONG: "+format, args...)
 }
 
-func (w *world) hit(format string, args ...any) { w.hits[fmt.Sprintf(format, args...)]++ }
+func (w *world) hitf(format string, args ...any) { w.hits[fmt.Sprintf(format, args...)]++ }
 
 // open takes the partition for a new holder and builds a core on it.
 func (w *world) open() {
@@ -109,7 +106,7 @@ func (w *world) open() {
 	w.now = w.now.Add(time.Millisecond)
 	opened, err := backlog.Open(ctx, w.store, task.Holder{RunID: fmt.Sprint("run", w.holder)}, thePartition)
 	if err != nil {
-		w.fail("open: %v", err)
+		w.failf("open: %v", err)
 		return
 	}
 	w.logf("open epoch=%d leases=%d mayhold=%v", opened.Epoch, len(opened.Leases), opened.Meta.MayHold)
@@ -132,7 +129,7 @@ func (w *world) settle() {
 	}
 	if w.core.Lost() {
 		w.logf("lost")
-		w.hit("partition lost")
+		w.hitf("partition lost")
 		w.dropCore(false)
 		w.open()
 	}
@@ -176,7 +173,7 @@ func (w *world) take() {
 	w.commit = c
 	w.faultFor = w.drawFault()
 	w.logf("take records=%d fault=%d epoch=%d", m.Records(), w.faultFor, m.Epoch)
-	w.hit("mutation with range delete: %v", len(m.DeleteRanges) > 0)
+	w.hitf("mutation with range delete: %v", len(m.DeleteRanges) > 0)
 	// The memory store applies at once; what is decided only later is when the
 	// core hears of it.
 	o := w.store.Commit(ctx, []*row.Mutation{m})[0]
@@ -205,7 +202,7 @@ func (w *world) land() {
 				t.phase = map[bool]phase{true: stored, false: unsent}[c.outcome.Result == store.Stored]
 			}
 		}
-		w.core.Committed(c.outcome, w.now)
+		w.core.Committed(c.outcome)
 		w.settle()
 		return
 	}
@@ -219,27 +216,27 @@ func (w *world) resolve() {
 	}
 	acquired, err := w.store.Acquire(ctx, task.Holder{RunID: fmt.Sprint("run", w.holder)}, []partition.ID{thePartition})
 	if err != nil {
-		w.fail("acquire: %v", err)
+		w.failf("acquire: %v", err)
 		return
 	}
 	w.store.ApplyLate(100) // fenced: must do nothing
 	ids := w.core.Unresolved()
 	records, err := w.store.Get(ctx, thePartition, ids)
 	if err != nil {
-		w.fail("get: %v", err)
+		w.failf("get: %v", err)
 		return
 	}
 	for _, r := range records {
 		if t := w.tasks[r.ID]; t != nil && t.phase == inFlight {
 			t.phase = map[bool]phase{true: stored, false: unsent}[r.Found]
-			w.hit("unknown turned out stored=%v", r.Found)
+			w.hitf("unknown turned out stored=%v", r.Found)
 		}
 	}
 	deposed, stolen := w.core, w.stolenSince
 	w.core.Resolve(acquired[0], records)
 	w.settle()
 	if stolen && w.core == deposed {
-		w.fail("another run had the partition in between, and its memory is trusted all the same")
+		w.failf("another run had the partition in between, and its memory is trusted all the same")
 	}
 }
 
@@ -252,19 +249,19 @@ func (w *world) readStep() {
 		if !ok {
 			return
 		}
-		w.read = &readInFlight{read: next}
+		w.read = &readInFlight{result: queue.ReadResult{Read: next}}
 		w.logf("read begins ids=%d kind=%v", len(next.IDs), next.Scan.Kind)
 	case !r.done:
 		r.done = true
 		if !w.calm && w.rng.IntN(10) == 0 {
-			r.err = memory.ErrFault
+			r.result.Err = memory.ErrFault
 			return
 		}
-		r.page, r.records, r.err = backlog.Read(ctx, w.store, thePartition, r.read)
+		r.result.Page, r.result.Records, r.result.Err = backlog.Read(ctx, w.store, thePartition, r.result.Read)
 	default:
 		w.read = nil
-		w.logf("read ends tasks=%d records=%d err=%v", len(r.page.Tasks), len(r.records), r.err)
-		w.core.ReadDone(r.read, r.page, r.records, r.err, w.now)
+		w.logf("read ends tasks=%d records=%d err=%v", len(r.result.Page.Tasks), len(r.result.Records), r.result.Err)
+		w.core.ReadDone(r.result, w.now)
 		w.settle()
 	}
 }
@@ -284,7 +281,7 @@ func (w *world) unload() {
 	before := w.core
 	for i := 0; w.core == before && !w.core.Closed(); i++ {
 		if i > 1000 {
-			w.fail("the partition does not close")
+			w.failf("the partition does not close")
 			return
 		}
 		w.readStep()
@@ -295,7 +292,7 @@ func (w *world) unload() {
 		}
 	}
 	if w.core == before {
-		w.hit("unloaded, drained=%v", w.core.Ledger().Drained())
+		w.hitf("unloaded, drained=%v", w.core.Ledger().Drained())
 		w.dropCore(false)
 		w.open()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,9 @@ type working struct {
 	completed atomic.Int64
 	failed    atomic.Int64
 }
+
+// unbounded is how long tasks may run on after a signal: until they are done.
+const unbounded = 1000 * time.Hour
 
 // Command returns `taskring work`.
 func Command() *cobra.Command {
@@ -105,7 +109,8 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 	interrupt.AtOnce(ctx, r.killAll)
 	worker, err := client.NewWorker(c, client.WorkerOptions{
 		Queue: q, Concurrency: w.concurrency, Identity: remote.Identity(), LeaseDuration: w.lease, Logger: logger,
-		Handler: func(task context.Context, t *client.Task) error { return w.handle(task, t, r, enough) },
+		DrainTimeout: unbounded,
+		Handler:      func(task context.Context, t *client.Task) error { return w.handle(task, t, r, enough) },
 	})
 	if err != nil {
 		return exit.Usagef("%w", err)
@@ -119,7 +124,7 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 		}()
 	}
 	err = worker.Run(ctx)
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%d tasks completed, %d failed\n", w.completed.Load(), w.failed.Load())
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s completed, %d failed\n", count(w.completed.Load()), w.failed.Load())
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return w.remote.Explain(err, "working on "+q.Name)
 	}
@@ -133,7 +138,7 @@ func (w *working) handle(ctx context.Context, t *client.Task, r *runner, enough 
 	if w.maxTasks > 0 && n >= w.maxTasks {
 		enough()
 		if n > w.maxTasks {
-			return client.Release
+			return client.ErrRelease
 		}
 	}
 	err := r.handle(ctx, t)
@@ -166,4 +171,12 @@ func (w *working) watchIdle(ctx context.Context, c *client.Client, q partition.Q
 			return
 		}
 	}
+}
+
+// count says how many tasks n is.
+func count(n int64) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return strconv.FormatInt(n, 10) + " tasks"
 }

@@ -57,8 +57,8 @@ func (r *runner) handle(ctx context.Context, t *client.Task) error {
 	cmd.Stderr = io.MultiWriter(reason, diagnostics)
 	cmd.Env = append(os.Environ(),
 		"TASKRING_TASK_ID="+t.ID.String(),
-		"TASKRING_TASK_ATTEMPT="+strconv.FormatUint(uint64(t.Attempt), 10),
-		"TASKRING_TASK_DELIVERY="+strconv.FormatUint(uint64(t.Delivery), 10),
+		"TASKRING_TASK_ATTEMPT="+strconv.Itoa(t.Attempt),
+		"TASKRING_TASK_DELIVERY="+strconv.Itoa(t.Delivery),
 	)
 	err = r.runGroup(ctx, cmd)
 	return failure(errors.Join(err, out.flush(), diagnostics.flush()), reason.end)

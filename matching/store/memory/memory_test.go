@@ -52,47 +52,58 @@ func stored(t *testing.T, s *memory.Store) []task.ID {
 }
 
 func TestCommitFaults(t *testing.T) {
-	for _, tc := range []struct {
-		fault  memory.CommitFault
-		result store.Result
-		there  int // rows at once
-		later  int // rows after what is late arrived
-		fenced int // rows when the partition was acquired before that
-	}{
+	for _, tc := range []commitFault{
 		{memory.Normal, store.Stored, 1, 1, 1},
 		{memory.Refuse, store.NotStored, 0, 0, 0},
 		{memory.ApplyNow, store.Unknown, 1, 1, 1},
 		{memory.ApplyNever, store.Unknown, 0, 0, 0},
 		{memory.ApplyLater, store.Unknown, 0, 1, 0},
 	} {
-		for _, fenced := range []bool{false, true} {
-			s := memory.New(memory.Options{Commit: func(ms []*row.Mutation) []memory.CommitFault {
-				return slices.Repeat([]memory.CommitFault{tc.fault}, len(ms))
-			}})
-			if _, err := s.Acquire(ctx, holder, []partition.ID{orders}); err != nil {
-				t.Fatal(err)
-			}
-			u := put(1, 1)
-			o := s.Commit(ctx, []*row.Mutation{u})[0]
-			if o.Result != tc.result || (o.Err == nil) != (o.Result == store.Stored) {
-				t.Errorf("fault %d: outcome %v, %v, want %v", tc.fault, o.Result, o.Err, tc.result)
-			}
-			*u = row.Mutation{} // the caller goes on with its own
-			if got := stored(t, s); len(got) != tc.there {
-				t.Errorf("fault %d: rows %v at once, want %d", tc.fault, got, tc.there)
-			}
-			want := tc.later
-			if fenced {
-				want = tc.fenced
-				if _, err := s.Acquire(ctx, holder, []partition.ID{orders}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s.ApplyLate(s.Late())
-			if got := stored(t, s); len(got) != want || s.Late() != 0 {
-				t.Errorf("fault %d, fenced %v: rows %v at last, want %d", tc.fault, fenced, got, want)
-			}
-		}
+		tc.check(t, false)
+		tc.check(t, true)
+	}
+}
+
+type commitFault struct {
+	fault  memory.CommitFault
+	result store.Result
+	there  int // rows at once
+	later  int // rows after what is late arrived
+	fenced int // rows when the partition was acquired before that
+}
+
+// check commits one row under the fault, with or without a take before what is
+// late arrives.
+func (c commitFault) check(t *testing.T, fenced bool) {
+	t.Helper()
+	s := memory.New(memory.Options{Commit: func(ms []*row.Mutation) []memory.CommitFault {
+		return slices.Repeat([]memory.CommitFault{c.fault}, len(ms))
+	}})
+	acquire(t, s)
+	u := put(1, 1)
+	o := s.Commit(ctx, []*row.Mutation{u})[0]
+	if o.Result != c.result || (o.Err == nil) != (o.Result == store.Stored) {
+		t.Errorf("fault %d: outcome %v, %v, want %v", c.fault, o.Result, o.Err, c.result)
+	}
+	*u = row.Mutation{} // the caller goes on with its own
+	if got := stored(t, s); len(got) != c.there {
+		t.Errorf("fault %d: rows %v at once, want %d", c.fault, got, c.there)
+	}
+	want := c.later
+	if fenced {
+		want = c.fenced
+		acquire(t, s)
+	}
+	s.ApplyLate(s.Late())
+	if got := stored(t, s); len(got) != want || s.Late() != 0 {
+		t.Errorf("fault %d, fenced %v: rows %v at last, want %d", c.fault, fenced, got, want)
+	}
+}
+
+func acquire(t testing.TB, s *memory.Store) {
+	t.Helper()
+	if _, err := s.Acquire(ctx, holder, []partition.ID{orders}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -170,9 +181,7 @@ func TestClosed(t *testing.T) {
 // BenchmarkFlow is what a simulation does most: add, lease, complete.
 func BenchmarkFlow(b *testing.B) {
 	s := memory.New(memory.Options{Broken: func(err error) { b.Error(err) }})
-	if _, err := s.Acquire(ctx, holder, []partition.ID{orders}); err != nil {
-		b.Fatal(err)
-	}
+	acquire(b, s)
 	b.ReportAllocs()
 	for seq := uint64(1); b.Loop(); seq++ {
 		id := task.MakeID(1, seq)

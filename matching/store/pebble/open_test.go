@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,9 +65,9 @@ func TestAnotherDatabaseIsRefused(t *testing.T) {
 func TestHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		holding := false
+		var holding atomic.Bool
 		o := testOptions(inject(vfs.NewMem(), func(op errorfs.Op) error {
-			if holding && isLog(op) && isSync(op) {
+			if holding.Load() && isLog(op) && isSync(op) {
 				<-hold
 			}
 			return nil
@@ -78,7 +79,7 @@ func TestHealthy(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		holding = true
+		holding.Store(true)
 		var outcome store.Outcome
 		done := make(chan struct{})
 		go func() {

@@ -138,6 +138,34 @@ func rowsWrittenOverAndOver(s *subject) {
 	w.does(row.Mutation{DeleteLeases: []task.ID{id}})
 }
 
+// oldValuesStayGone writes a value that comes to rest, then within one step a
+// newer value and its delete. A delete that vanishes together with the newer
+// value would bring the older one back.
+func oldValuesStayGone(s *subject) {
+	w := write(s)
+	id := ids(1, 3)
+	w.does(row.Mutation{PutTasks: []row.Task{aRow(id[0], 3)}})
+	put := row.Mutation{
+		PutLeases:    []row.Lease{aLease(id[0], 3, 1)},
+		PutScheduled: []row.Task{{Task: aTask(id[1], 3), Due: at}},
+		PutDead:      []row.DeadTask{died(aTask(id[2], 3))},
+		PutRequests:  []row.Request{{RequestID: "ask", ID: id[0], At: at}},
+	}
+	w.does(put)
+	for _, u := range []row.Mutation{put, {
+		DeleteLeases:    []task.ID{id[0]},
+		DeleteScheduled: []row.DueKey{{Due: at, ID: id[1]}},
+		DeleteDead:      []task.ID{id[2]},
+		DeleteRequests:  []string{"ask"},
+	}} {
+		u.Partition, u.Epoch = orders, 1
+		s.same("outcome", s.outcomes(&u)[0], store.Outcome{Result: store.Stored})
+		w.m.apply(&u)
+	}
+	w.step()
+	w.matches(orders, w.m)
+}
+
 // aTaskMovesThroughItsLife is one task that is leased, fails twice, dies and is
 // redriven, each move one mutation.
 func aTaskMovesThroughItsLife(s *subject) {

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"outcomes are separate", outcomesAreSeparate},
 		{"each kind of row", eachKindOfRow},
 		{"rows written over and over", rowsWrittenOverAndOver},
+		{"old values stay gone", oldValuesStayGone},
 		{"a task moves through its life", aTaskMovesThroughItsLife},
 		{"deletes of nothing", deletesOfNothing},
 		{"ranges", ranges},
