@@ -137,7 +137,7 @@ func (p *parser) section(def *Definition, s section) {
 
 // isLongForm tells a list of entries from a value that is a list itself.
 func isLongForm(def *Definition, list *yaml.Node) bool {
-	if !strings.HasPrefix(def.about.Type, listPrefix) {
+	if !def.list {
 		return true
 	}
 	if len(list.Content) == 0 {

@@ -81,7 +81,7 @@ func checkDeclaration[T any](t Type[T]) error {
 		errs = append(errs, fmt.Errorf("setting %q: Doc is missing", t.about.Key))
 	}
 	for _, field := range t.about.Fields {
-		if isForm := pick(field.Key, []string{wordValue, wordConstraints}); isForm != "" && strings.HasPrefix(t.about.Type, listPrefix) {
+		if isForm := pick(field.Key, []string{wordValue, wordConstraints}); isForm != "" && t.list {
 			errs = append(errs, fmt.Errorf("setting %q: a field of a list's struct may not be called %s, the file's form uses the word", t.about.Key, field.Key))
 		}
 	}

@@ -76,6 +76,7 @@ type Spec[T any] interface {
 type Type[T any] struct {
 	about    Description
 	scalar   bool // may change gradually
+	list     bool // a bare list in a file may be a value
 	fallback T
 	read     func(p *parser, node *yaml.Node) (T, bool) // reports what is wrong to p
 	check    func(T) error
@@ -87,6 +88,7 @@ type Type[T any] struct {
 type Definition struct {
 	about   Description
 	typ     erased
+	list    bool   // as in Type
 	invalid error  // what is wrong with the declaration
 	removed string // not empty: the setting is gone, and this says what to do instead
 }
@@ -133,7 +135,7 @@ func declare[T any](spec Spec[T], scope Scope) setting[T] {
 	typ := spec.Type()
 	typ.about.Scope = scope
 	typ.about.Default = typ.format(typ.fallback)
-	def := &Definition{about: typ.about, typ: typ, invalid: checkDeclaration(typ)}
+	def := &Definition{about: typ.about, typ: typ, list: typ.list, invalid: checkDeclaration(typ)}
 	return setting[T]{typ: typ, def: def}
 }
 

@@ -35,6 +35,7 @@ type Node struct {
 	metrics *metrics
 
 	httpDone chan struct{} // closed when the HTTP server has ended
+	stopDone chan struct{} // closed when Stop has ended
 
 	mu struct {
 		sync.Mutex
@@ -56,7 +57,7 @@ const (
 // shows up at once. Whoever called New has to call Stop, whether or not the
 // node was started.
 func New(cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, httpDone: make(chan struct{})}
+	n := &Node{cfg: cfg, httpDone: make(chan struct{}), stopDone: make(chan struct{})}
 	if err := n.cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -106,15 +107,22 @@ func (n *Node) Start(context.Context) error {
 // SHUTDOWN, calls that run are answered, what is decided is written, partitions
 // are released, the store is closed. Calls get half of the time until ctx ends,
 // the rest goes to the store. What does not end by then is broken off; nothing
-// that was answered is lost by that. Stop may be called twice and before Start.
+// that was answered is lost by that. Stop may be called before Start; when it is
+// called twice the second call waits for the first.
 func (n *Node) Stop(ctx context.Context) error {
 	n.mu.Lock()
 	before := n.mu.state
 	n.mu.state = stopped
 	n.mu.Unlock()
 	if before == stopped {
-		return nil
+		select {
+		case <-n.stopDone:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("matching: another Stop is still running: %w", context.Cause(ctx))
+		}
 	}
+	defer close(n.stopDone)
 	began := time.Now()
 	calls, cancel := halfOf(ctx)
 	err := n.server.Stop(calls)

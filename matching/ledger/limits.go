@@ -25,9 +25,9 @@ type Limits struct {
 	SweepRows     int // deleted task rows of a priority that are worth a range delete
 	SweepSpan     int // ids that a range must span to be worth a record
 
-	LeaseDuration time.Duration // for tasks that do not say
-	MaxAttempts   uint32        // for tasks that do not say
-	MaxDeliveries uint32        // grants of one task, whatever became of them
+	LeaseDuration time.Duration    // for tasks that do not say
+	MaxAttempts   uint32           // for tasks that do not say
+	MaxDeliveries uint32           // grants of one task, whatever became of them
 	Retry         task.RetryPolicy // fills the zero fields of a task's own
 }
 

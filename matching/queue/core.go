@@ -54,8 +54,10 @@ type Poll struct {
 	ID            string // "" = cannot be cancelled by id
 	Identity      string
 	LeaseDuration time.Duration // 0 = what the task says
+	MaxBytes      int           // of payloads and headers, the first task excepted; 0 = no bound
 	Result        PollResult
 
+	bytes  int // of what was granted
 	waiter match.Poll
 	seq    uint64 // in the order of Wait
 	done   chan struct{}
@@ -307,8 +309,14 @@ func (c *Core) matchAll(now time.Time) bool {
 		if !ok {
 			break
 		}
+		e, p := t.Value.(*ledger.Entry), w.Value.(*Poll) //nolint:forcetypeassert // only follow and Wait make them
+		if !p.takes(e.Task) {
+			c.matcher.Leave(w) // it goes with what it has
+			c.matcher.Offer(t)
+			continue
+		}
 		progress = true
-		c.grant(t.Value.(*ledger.Entry), w, now) //nolint:forcetypeassert // only follow makes tasks
+		c.grant(e, w, now)
 	}
 	backlog := c.ledger.Backlog()
 	for _, p := range c.touched {
@@ -319,6 +327,21 @@ func (c *Core) matchAll(now time.Time) bool {
 	clear(c.touched)
 	c.touched = c.touched[:0]
 	return progress
+}
+
+// takes reports whether the task fits into what the poll may bring home. The
+// first one always does.
+func (p *Poll) takes(t *task.Task) bool {
+	return p.MaxBytes == 0 || len(p.Result.Grants) == 0 || p.bytes+bytesOf(t) <= p.MaxBytes
+}
+
+// bytesOf is how large a task is on the wire, but for its small fields.
+func bytesOf(t *task.Task) int {
+	n := len(t.Payload)
+	for k, v := range t.Headers {
+		n += len(k) + len(v)
+	}
+	return n
 }
 
 // grant hands a task to a poll, whose place is given back when the ledger says no.
@@ -332,6 +355,7 @@ func (c *Core) grant(e *ledger.Entry, w *match.Poll, now time.Time) {
 	if len(p.Result.Grants) == 0 {
 		c.touched = append(c.touched, p)
 	}
+	p.bytes += bytesOf(e.Task)
 	p.Result.Grants = append(p.Result.Grants, Granted{
 		Grant: g, Task: e.Task, Attempt: e.Attempts + 1, Duration: e.Duration, Fresh: e.Fresh(),
 	})

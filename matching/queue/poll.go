@@ -12,6 +12,7 @@ type PollRequest struct {
 	ID            string        // finds the poll for CancelPoll; may be empty
 	Identity      string        // of the worker, for people
 	Max           int           // how many tasks at most; below 1 counts as 1
+	MaxBytes      int           // of payloads and headers in all, the first task excepted; 0 = no bound
 	Wait          time.Duration // how long to wait for the first; 0 = not at all
 	LeaseDuration time.Duration // 0 = what the task says
 	MinPriority   task.Priority // only tasks at least this urgent; 0 = all
@@ -21,7 +22,7 @@ type PollRequest struct {
 // when the wait is over, ctx ended, or the partition goes away. Tasks that were
 // granted to a caller who left are released at once.
 func (q *Queue) Poll(ctx context.Context, r PollRequest) PollResult {
-	p := &Poll{ID: r.ID, Identity: r.Identity, LeaseDuration: r.LeaseDuration, done: make(chan struct{})}
+	p := &Poll{ID: r.ID, Identity: r.Identity, LeaseDuration: r.LeaseDuration, MaxBytes: r.MaxBytes, done: make(chan struct{})}
 	q.event(func(now time.Time) {
 		q.mu.active = now
 		q.mu.pollers.begin(r.Identity, now)

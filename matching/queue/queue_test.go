@@ -76,7 +76,7 @@ func newRig(t *testing.T, s *counting, settings *Settings) *rig {
 		Lost:     func(*Queue) { r.lost.Add(1) },
 	})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 		defer cancel()
 		if err := r.Close(ctx, Shutdown); err != nil {
 			t.Errorf("close: %v", err)
@@ -140,10 +140,10 @@ func mustAll(t *testing.T, what string, results []Result) {
 // TestRecordsPerTask holds the budget: two records a task in flow, none when it
 // is done before it was written, three to drain.
 func TestRecordsPerTask(t *testing.T) {
-	ctx := context.Background()
 	const n = 500
 	t.Run("flow with a waiting worker", func(t *testing.T) {
 		r := newRig(t, nil, nil)
+		ctx := t.Context()
 		for range n {
 			got := make(chan PollResult)
 			go func() { got <- r.Poll(ctx, PollRequest{Max: 1, Wait: time.Minute}) }()
@@ -157,6 +157,7 @@ func TestRecordsPerTask(t *testing.T) {
 	})
 	t.Run("drain", func(t *testing.T) {
 		r := newRig(t, nil, nil)
+		ctx := t.Context()
 		mustAll(t, "add", r.Add(someTasks(n)).Wait(ctx))
 		added := r.store.records.Load()
 		for range n / 10 {

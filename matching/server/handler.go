@@ -21,6 +21,7 @@ type Settings struct {
 	Limits     wire.Limits   // of what a request may carry
 	PollWait   time.Duration // of polls that name no wait of their own; default 60 s
 	PollMargin time.Duration // polls end so long before the call's deadline; default 1 s
+	PollBytes  int           // of payloads and headers in the answer to a poll, the first task excepted; default 2 MiB
 	PageSize   int           // of lists, when the request names none; default 100
 	MaxPage    int           // larger pages are cut; default 1,000
 }
@@ -29,6 +30,7 @@ func (s Settings) withDefaults() Settings {
 	s.Limits = s.Limits.WithDefaults()
 	setDefault(&s.PollWait, time.Minute)
 	setDefault(&s.PollMargin, time.Second)
+	setDefault(&s.PollBytes, 2<<20)
 	setDefault(&s.PageSize, 100)
 	setDefault(&s.MaxPage, 1000)
 	return s

@@ -41,7 +41,7 @@ func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (
 			q = loaded
 			got = q.Poll(waiting, queue.PollRequest{
 				ID: poll.ID, Identity: poll.Identity, Max: poll.MaxTasks, LeaseDuration: poll.Lease,
-				MinPriority: poll.MinPriority, Wait: waitOf(ctx, poll, s) - time.Since(began),
+				MinPriority: poll.MinPriority, MaxBytes: bytesOf(poll, s), Wait: waitOf(ctx, poll, s) - time.Since(began),
 			})
 			return nil
 		})
@@ -71,6 +71,16 @@ func waitOf(ctx context.Context, p wire.Poll, s Settings) time.Duration {
 		wait = min(wait, left-min(s.PollMargin, left/4))
 	}
 	return max(wait, 0)
+}
+
+// bytesOf returns how much a poll may bring home: what it asks for, and not more
+// than the setting. With its default the answer stays within the 4 MiB that gRPC
+// clients take: an answer that is refused there holds up its tasks for a lease.
+func bytesOf(p wire.Poll, s Settings) int {
+	if p.MaxBytes == 0 {
+		return s.PollBytes
+	}
+	return min(p.MaxBytes, s.PollBytes)
 }
 
 // deliverable reports whether grants can still be sent to their caller, and

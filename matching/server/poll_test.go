@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,6 +80,32 @@ func TestAddWakesPoll(t *testing.T) {
 			t.Errorf("got %v after %v, want the task at once", got, time.Since(began))
 		}
 	})
+}
+
+// TestPollBytes: an answer stays within what clients take by default, also when
+// the tasks are large and the poll wants many; a first task is never held back.
+func TestPollBytes(t *testing.T) {
+	n := start(t)
+	defer n.stop()
+	const tasks, size = 12, 600_000
+	for range tasks {
+		n.add("q", strings.Repeat("x", size))
+	}
+	ask := func(maxBytes int64) int {
+		got, err := n.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: root("q"), MaxTasks: 100, MaxBytes: maxBytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(got.GetTasks())
+	}
+	for _, tc := range []struct {
+		maxBytes int64
+		want     int
+	}{{0, 3}, {1, 1}, {2 * size, 2}, {2*size - 1, 1}, {1 << 30, 3}} {
+		if got := ask(tc.maxBytes); got != tc.want {
+			t.Errorf("max_bytes %d: %d tasks, want %d", tc.maxBytes, got, tc.want)
+		}
+	}
 }
 
 func TestCancelPoll(t *testing.T) {

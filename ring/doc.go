@@ -1,0 +1,2 @@
+// Package ring is a placeholder comment long enough.
+package ring
