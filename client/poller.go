@@ -86,8 +86,8 @@ func (p *poller) once(n, idle int) (*matchingpb.PollTaskResponse, error) {
 
 // next decides what follows a poll: under which id and after what wait.
 func (p *poller) next(out *matchingpb.PollTaskResponse, err error) time.Duration {
-	// An id is used again only while grants may be on their way under it.
-	if err == nil || !mayHaveGranted(err) {
+	// An id is kept until a node answers: grants may be on their way under it.
+	if answered(err) {
 		p.id = p.run.client.polls.newID()
 	}
 	if err == nil {
@@ -119,9 +119,6 @@ func (p *poller) nextAnswered(out *matchingpb.PollTaskResponse) time.Duration {
 		return 0
 	}
 }
-
-// mayHaveGranted reports whether a poll that failed may have been given tasks.
-func mayHaveGranted(err error) bool { return wire.Guessed(err) && !notSent(err) }
 
 // retryPoll returns the wait after n failed polls: 50 ms doubling to 2 s, and
 // as much again at random at most.

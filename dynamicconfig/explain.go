@@ -35,10 +35,7 @@ func (s *Snapshot) Explain(def *Definition, q partition.Queue, now time.Time) Ex
 	x := Explanation{
 		Key: def.about.Key, Value: def.typ.formatAny(value), Default: def.about.Default, IsDefault: winner < 0,
 	}
-	if change, ok := value.(interface {
-		When(key string) (time.Time, bool)
-		Changed(key string, now time.Time) bool
-	}); ok {
+	if change, ok := value.(flipping); ok && q.Name != "" {
 		x.Gradual = explainGradual(change, QueueKey(q), now)
 	}
 	if s == nil {
@@ -81,11 +78,15 @@ func truth(b bool) int {
 	return 0
 }
 
-func explainGradual(change interface {
+// flipping is a [Gradual] without its Go type.
+type flipping interface {
+	// When is that of Gradual.
 	When(key string) (time.Time, bool)
+	// Changed is that of Gradual.
 	Changed(key string, now time.Time) bool
-}, key string, now time.Time,
-) string {
+}
+
+func explainGradual(change flipping, key string, now time.Time) string {
 	state := "old"
 	if change.Changed(key, now) {
 		state = "new"
@@ -93,7 +94,7 @@ func explainGradual(change interface {
 	when, changes := change.When(key)
 	switch {
 	case !changes:
-		return fmt.Sprintf("key %s has the %s value", key, state)
+		return fmt.Sprintf("key %s has the %s value, whatever the time", key, state)
 	case state == "old":
 		return fmt.Sprintf("key %s has the old value until %s", key, when.UTC().Format(time.RFC3339))
 	default:

@@ -111,9 +111,11 @@ func (p *parser) keysToSuggest() []string {
 func (p *parser) meet(first, second section) section {
 	switch {
 	case first.former && !second.former:
+		p.key = first.key.Value
 		p.warn(first.key, "it has no effect beside %s", second.key.Value)
 		return second
 	case second.former && !first.former:
+		p.key = second.key.Value
 		p.warn(second.key, "it has no effect beside %s", first.key.Value)
 		return first
 	default:

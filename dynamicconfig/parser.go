@@ -36,7 +36,7 @@ func (p *parser) warn(node *yaml.Node, format string, args ...any) {
 }
 
 // lineOf finds the line in an error of the YAML library.
-var lineOf = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
+var lineOf = regexp.MustCompile(`^line (\d+): `)
 
 // document returns what the only document of a file holds; nil for none.
 func (p *parser) document(content []byte) *yaml.Node {
@@ -74,15 +74,24 @@ func decode(decoder *yaml.Decoder) (node *yaml.Node, err error) {
 	return node, err //nolint:wrapcheck // it is taken apart by syntax
 }
 
-// syntax records an error of the YAML library, which stops at the first one.
+// countedFromZero begins the messages in which the YAML library counts lines
+// from 0: those of its grammar. Those of its scanner count from 1.
+var countedFromZero = regexp.MustCompile(
+	`^(did not find expected (<|node content|',' or|key|'-' indicator)|found duplicate|found incompatible|found undefined tag handle)`)
+
+// syntax records an error of the YAML library, which stops at the first one, and
+// leaves out the line when that is the first one too.
 func (p *parser) syntax(err error) {
-	text := err.Error()
-	problem := Problem{Text: "not YAML: " + strings.TrimPrefix(text, "yaml: ")}
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 1
 	if found := lineOf.FindStringSubmatch(text); found != nil {
-		problem.Line, _ = strconv.Atoi(found[1]) // digits; too many of them leave the line unknown
-		problem.Text = "not YAML: " + strings.TrimPrefix(text, found[0])
+		line, _ = strconv.Atoi(found[1]) // digits; more of them than an int holds do not occur
+		text = strings.TrimPrefix(text, found[0])
+		if countedFromZero.MatchString(text) {
+			line++
+		}
 	}
-	p.problems = append(p.problems, problem)
+	p.problems = append(p.problems, Problem{Line: line, Text: "not YAML: " + text})
 }
 
 // mapping calls each for the pairs of a mapping whose keys are among words, in

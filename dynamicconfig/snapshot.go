@@ -99,6 +99,12 @@ func (s *QueueSetting[T]) With(value T, under Constraints) Override {
 	return Override{s.def, under, value}
 }
 
+// SamePlace reports whether two overrides concern the same setting under the same
+// constraints, whatever their values.
+func (o Override) SamePlace(as Override) bool {
+	return o.def == as.def && o.constraints == as.constraints
+}
+
 // NewSnapshot returns a snapshot of overrides, for tests and for programs that
 // keep their settings elsewhere. It refuses, all at once, what a file would be
 // refused for.

@@ -102,5 +102,5 @@
 // ledger/doc.go and ledger.Entry for what happens to a task; queue/core.go for
 // how tasks and polls meet; commit/lane.go for how it reaches the disk;
 // server/add.go and server/poll.go for how it is asked for. Run the scripts in
-// ledger/testdata to see the durable path step by step.
+// queue/testdata to see the durable path step by step.
 package matching

@@ -137,8 +137,12 @@ func (n *Node) Stop(ctx context.Context) error {
 		<-n.httpDone
 	}
 	err = errors.Join(err, n.release(context.WithoutCancel(ctx)))
-	n.cfg.Logger.Info("the node has stopped", "took", time.Since(began), "error", err)
-	return err
+	if err != nil {
+		n.cfg.Logger.Warn("the node has stopped, not in good order", "took", time.Since(began), "error", err)
+		return err
+	}
+	n.cfg.Logger.Info("the node has stopped", "took", time.Since(began))
+	return nil
 }
 
 func (n *Node) openStore() (engine.Store, error) {

@@ -18,10 +18,7 @@ import (
 	"github.com/taskring/taskring/matching/matchingpb"
 )
 
-func TestMain(m *testing.M) {
-	// Pebble leaves the ticker of its slow-disk watch behind when Open fails.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/vfs.(*diskHealthCheckingFS).startTickerLocked.func1"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // config is a node on free ports, with its data in dir.
 func config(dir string) Config {

@@ -113,10 +113,13 @@ func ValidateName(s string) error {
 	return nil
 }
 
-// ID is one partition of a queue.
+// ID is one partition of a queue. It is comparable.
 type ID struct {
 	Queue
+	// Number counts from 0, the root.
 	Number int32
+	// Kind is Normal unless something else is said.
+	Kind Kind
 }
 
 // IsRoot reports whether the partition is the root of its queue.
@@ -131,7 +134,7 @@ func (p ID) Validate() error {
 	if p.Number < 0 {
 		err = errors.Join(err, fmt.Errorf("partition %d is negative, the root is 0", p.Number))
 	}
-	return err
+	return errors.Join(err, p.validateKind())
 }
 
 // RPCName is the name of the partition on the wire and on the ring: the bare

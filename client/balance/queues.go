@@ -14,8 +14,8 @@ import (
 const MaxIdleQueues = shards * maxIdlePerShard
 
 const (
-	shards          = 64
-	maxIdlePerShard = 64
+	shards          = 256
+	maxIdlePerShard = 16
 )
 
 // Balancer holds the outstanding polls of a process, by queue and partition.

@@ -9,7 +9,7 @@
 //
 // The packages below hold one command each; they share
 //
-//	exit       exit codes, and errors that say what to do next
+//	exit       codes to end with, and errors that say what to do next
 //	output     tables and JSON
 //	remote     --address, --queue and the like
 //	env        environment variables in place of flags

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/taskring/taskring/matching/queue"
 	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/partition"
 )
@@ -41,7 +42,7 @@ func sweepEvery(idle time.Duration) time.Duration {
 	return min(max(idle/10, shortestSweep), longestSweep)
 }
 
-// sweep unloads what was idle for so long, one after the other: there is no
+// sweep reads the rates and unloads what was idle for so long, one after the other: there is no
 // hurry, and the commits of the others come first.
 func (e *Engine) sweep(idle time.Duration) {
 	now := time.Now()
@@ -49,12 +50,21 @@ func (e *Engine) sweep(idle time.Duration) {
 		if e.ctx.Err() != nil {
 			return
 		}
+		e.rates.sample(q)
 		if since, idles := q.IdleSince(); !idles || now.Sub(since) < idle {
 			continue
 		}
-		// close logs what goes wrong; the partition is out of the map either way.
-		_, _ = e.table.evict(e.closing, q.Partition(), q, Idle)
+		e.evictIdle(q)
 	}
+}
+
+// evictIdle unloads q. A store that does not answer must not hold up the others:
+// after a while the partition is given up as it is, and loaded again when it is
+// needed.
+func (e *Engine) evictIdle(q *queue.Queue) {
+	ctx, cancel := context.WithTimeout(e.closing, e.cfg.LoadTimeout)
+	defer cancel()
+	_, _ = e.table.evict(ctx, q.Partition(), q, Idle) // close logs what goes wrong
 }
 
 // catalogPage is how many partitions are listed at a time.

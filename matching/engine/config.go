@@ -69,7 +69,7 @@ type Config struct {
 	// the same pointer means that nothing changed.
 	QueueSettings func(q partition.Queue) *queue.Settings
 
-	LoadTimeout   time.Duration // of loading one partition; default 10 s
+	LoadTimeout   time.Duration // of loading one partition, or unloading an idle one; default 10 s
 	MaxPartitions int           // that are loaded at a time; default 100,000
 
 	Logger *slog.Logger // of what fails without a caller to tell; default none

@@ -22,6 +22,7 @@ type Engine struct {
 	wheel   *Wheel
 	table   *table[*queue.Queue]
 	share   readAhead
+	rates   rates
 	raised  atomic.Pointer[map[partition.Queue]int32] // read counts above those of the settings
 	metrics *instruments
 
@@ -51,6 +52,7 @@ func New(cfg Config) (*Engine, error) {
 		table: newTable[*queue.Queue](cfg.LoadTimeout, cfg.MaxPartitions),
 	}
 	e.table.open, e.table.close = e.open, e.close
+	e.rates.byRef = map[*queue.Queue]*history{}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.closing, e.abandon = context.WithCancel(context.Background())
 	if e.metrics, err = newInstruments(cfg.Meter, e); err != nil {
@@ -195,6 +197,7 @@ func (e *Engine) open(ctx context.Context, p partition.ID) (*queue.Queue, error)
 		Wake:      func(q *queue.Queue, at time.Time) { e.wheel.At(q, at) },
 		Lost:      e.lose,
 	})
+	e.rates.begin(q)
 	e.shareOut(q)
 	return q, nil
 }
@@ -207,6 +210,7 @@ func (e *Engine) close(ctx context.Context, q *queue.Queue, why Why) error {
 	}
 	err := q.Close(ctx, reason)
 	e.wheel.Forget(q)
+	e.rates.end(q)
 	e.metrics.unloaded(ctx, why, q.Describe().Counts)
 	if err != nil && why != Lost {
 		e.cfg.Logger.Warn("a partition was not closed in good order", "partition", q.Partition(), "why", why, "error", err)

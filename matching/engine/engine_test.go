@@ -212,6 +212,31 @@ func TestIdleUnload(t *testing.T) {
 	})
 }
 
+// TestRates: what is added at a steady pace is told as that pace, and none after
+// it stopped.
+func TestRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memory.New(memory.Options{}), Settings{IdleTimeout: time.Hour})
+		p := numbered(0)
+		rate := func() float64 {
+			q, _ := r.Loaded(p)
+			return r.Rates(q, q.Describe()).Adds
+		}
+		for range 1000 {
+			r.add(p)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := rate(); got < 9.9 || got > 10.1 {
+			t.Errorf("%v adds a second, want 10", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := rate(); got != 0 {
+			t.Errorf("%v adds a second after two minutes without any", got)
+		}
+		r.stop()
+	})
+}
+
 // TestTakenOver: a partition that another run takes is unloaded, its polls are
 // told, and a call loads it again with a higher epoch.
 func TestTakenOver(t *testing.T) {

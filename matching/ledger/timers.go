@@ -86,6 +86,14 @@ func (l *Ledger) wall(now time.Time) task.Micros {
 	return l.lastWall
 }
 
+// LeaseLeft is how long the lease of an entry still runs, 0 when it has none.
+func (l *Ledger) LeaseLeft(e *Entry, now time.Time) time.Duration {
+	if e.pos[leaseTimer] == 0 {
+		return 0
+	}
+	return max(time.Duration(e.key[leaseTimer]-l.mono(now)), 0)
+}
+
 // Tick does what has become due by now: delayed tasks become ready, leases
 // expire, tasks expire. Calling it too often or too late does no harm.
 func (l *Ledger) Tick(now time.Time) {

@@ -67,7 +67,10 @@ type Description struct {
 	Attempts    uint32
 	Deliveries  uint32
 	Due         task.Micros
-	Identity    string // of the worker that has, or last had, the task
+	Identity    string        // of the worker that has, or last had, the task
+	Lease       task.Grant    // Leased: the grant ...
+	Duration    time.Duration // ... how long its lease runs between heartbeats ...
+	Left        time.Duration // ... and still runs now
 	DeathReason string
 	DiedAt      task.Micros
 }
@@ -90,7 +93,7 @@ func (q *Queue) Get(ctx context.Context, id task.ID) (Description, error) {
 	if !records[0].Found {
 		return Description{}, task.Errorf(task.NotFound, "partition %s has no task %s: it is finished, or never was", q.cfg.Partition, id)
 	}
-	return describe(records[0]), nil
+	return q.current(describe(records[0])), nil
 }
 
 // inMemory describes a task whose body is in memory.
@@ -101,11 +104,20 @@ func (q *Queue) inMemory(id task.ID) (Description, bool) {
 	if e == nil || e.Task == nil || e.State == ledger.Finished {
 		return Description{}, false
 	}
-	d := Description{Task: e.Task, State: e.State, Attempts: e.Attempts, Deliveries: e.Delivery, Identity: e.Identity}
+	d := Description{Task: e.Task}
+	q.fromBooksLocked(&d, e)
 	if e.State == ledger.Delayed {
 		d.Due = e.Due
 	}
 	return d, true
+}
+
+// fromBooksLocked fills in what the ledger knows better than the store.
+func (q *Queue) fromBooksLocked(d *Description, e *ledger.Entry) {
+	d.State, d.Attempts, d.Deliveries, d.Identity = e.State, e.Attempts, e.Delivery, e.Identity
+	if e.State == ledger.Leased {
+		d.Lease, d.Duration, d.Left = e.Grant(), e.Duration, q.mu.core.ledger.LeaseLeft(e, time.Now())
+	}
 }
 
 func taskOf(r row.Record) *task.Task {
@@ -174,7 +186,7 @@ func (q *Queue) current(d Description) Description {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if e := q.mu.core.ledger.Find(d.Task.ID); e != nil {
-		d.State, d.Attempts, d.Deliveries, d.Identity = e.State, e.Attempts, e.Delivery, e.Identity
+		q.fromBooksLocked(&d, e)
 	}
 	return d
 }

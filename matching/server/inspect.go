@@ -45,7 +45,7 @@ func describe(p partition.ID, d queue.Description) wire.Description {
 	t.Attempts, t.Deliveries = d.Attempts, d.Deliveries
 	out := wire.Description{Partition: p, Task: &t, State: stateOf(d.State), Due: d.Due}
 	if out.State == wire.Leased {
-		out.Lease = &wire.Lease{Identity: d.Identity, Grant: task.Grant{ID: t.ID, Delivery: d.Deliveries}, Duration: t.LeaseDuration}
+		out.Lease = &wire.Lease{Identity: d.Identity, Grant: d.Lease, Duration: d.Duration, Remaining: d.Left}
 	}
 	if out.State == wire.Dead {
 		out.Dead = &wire.Death{Reason: d.DeathReason, At: d.DiedAt}
@@ -114,12 +114,15 @@ func (h *Handler) describeLoaded(ctx context.Context, q *queue.Queue) (*matching
 	}
 	p, s := q.Partition(), q.Describe()
 	stats := statsOf(s)
+	rates := h.cfg.Engine.Rates(q, s)
+	stats.AddRate, stats.DispatchRate = rates.Adds, rates.Grants
 	stats.Dead, stats.Estimated = int64(len(dead)), stats.GetEstimated() || more
 	out := &matchingpb.PartitionDescription{
 		Partition: p.Number,
 		Loaded:    true,
 		Holder:    wire.EncodeHolder(h.cfg.Engine.Holder()),
 		Epoch:     uint64(s.Epoch),
+		LoadedAt:  wire.EncodeTime(task.At(rates.LoadedAt)),
 		Stats:     stats,
 		Counts:    h.counts(p.Queue),
 		Drained:   s.Empty && len(dead) == 0,
@@ -173,7 +176,8 @@ func (h *Handler) LoadPartition(ctx context.Context, r *matchingpb.LoadPartition
 	return &matchingpb.LoadPartitionResponse{WasLoaded: was, Epoch: uint64(q.Describe().Epoch)}, nil
 }
 
-// unloadWait bounds an unload whose caller set no deadline.
+// unloadWait bounds an unload. It is not the caller's to break off: half of it
+// would leave calls of others without an answer.
 const unloadWait = 30 * time.Second
 
 // UnloadPartition unloads a partition; the next call that needs it loads it
@@ -183,7 +187,7 @@ func (h *Handler) UnloadPartition(ctx context.Context, r *matchingpb.UnloadParti
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, unloadWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unloadWait)
 	defer cancel()
 	was, err := h.cfg.Engine.Unload(ctx, p)
 	if err != nil {

@@ -22,31 +22,31 @@ const (
 	dead      = matchingpb.TaskState_TASK_STATE_DEAD
 )
 
-// fill gives a queue 3 ready, 2 scheduled, 1 leased and 1 dead task; payloads
+// fill gives queue q 3 ready, 2 scheduled, 1 leased and 1 dead task; payloads
 // say which.
-func (n *node) fill(queue string) {
+func (n *node) fill() {
 	n.t.Helper()
-	n.add(queue, "dead")
-	token := n.poll(queue, 1).GetTasks()[0].GetToken()
+	n.add("q", "dead")
+	token := n.poll("q", 1).GetTasks()[0].GetToken()
 	if _, err := n.FailTask(n.t.Context(), &matchingpb.FailTaskRequest{Token: token, Failure: &matchingpb.Failure{Message: "broken", NonRetryable: true}}); err != nil {
 		n.t.Fatal(err)
 	}
-	n.add(queue, "leased")
-	if got := n.poll(queue, 1).GetTasks(); string(got[0].GetPayload()) != "leased" {
+	n.add("q", "leased")
+	if got := n.poll("q", 1).GetTasks(); string(got[0].GetPayload()) != "leased" {
 		n.t.Fatalf("got %v", got)
 	}
 	for i, priority := range []int32{5, 3, 1} {
-		n.addWith(queue, fmt.Sprint("ready ", i), &matchingpb.TaskOptions{Priority: priority})
+		n.addWith(fmt.Sprint("ready ", i), &matchingpb.TaskOptions{Priority: priority})
 	}
 	for _, hours := range []int{2, 1} {
 		delay := durationpb.New(time.Duration(hours) * time.Hour)
-		n.addWith(queue, fmt.Sprint("due in ", hours), &matchingpb.TaskOptions{Start: &matchingpb.TaskOptions_Delay{Delay: delay}})
+		n.addWith(fmt.Sprint("due in ", hours), &matchingpb.TaskOptions{Start: &matchingpb.TaskOptions_Delay{Delay: delay}})
 	}
 }
 
-func (n *node) addWith(queue, payload string, o *matchingpb.TaskOptions) {
+func (n *node) addWith(payload string, o *matchingpb.TaskOptions) {
 	n.t.Helper()
-	if _, err := n.AddTask(n.t.Context(), &matchingpb.AddTaskRequest{TaskQueue: root(queue), Payload: []byte(payload), Options: o}); err != nil {
+	if _, err := n.AddTask(n.t.Context(), &matchingpb.AddTaskRequest{TaskQueue: root("q"), Payload: []byte(payload), Options: o}); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func TestPeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := start(t)
 		defer n.stop()
-		n.fill("q")
+		n.fill()
 		for _, tc := range []struct {
 			states []matchingpb.TaskState
 			want   []string
@@ -87,6 +87,23 @@ func TestPeek(t *testing.T) {
 	})
 }
 
+// TestLeaseIsShown: who has a task, for how long, and what is left of it.
+func TestLeaseIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t)
+		defer n.stop()
+		id := n.add("q", "x")
+		n.poll("q", 1)
+		time.Sleep(10 * time.Second)
+		got, err := n.GetTask(t.Context(), &matchingpb.GetTaskRequest{TaskQueue: root("q"), Id: id})
+		lease := got.GetTask().GetLease()
+		if err != nil || lease.GetIdentity() != "tester" || lease.GetDelivery() != 1 || lease.GetEpoch() != 1 ||
+			lease.GetLeaseDuration().AsDuration() != 30*time.Second || lease.GetRemaining().AsDuration() != 20*time.Second {
+			t.Errorf("GetTask = %v, %v", got, err)
+		}
+	})
+}
+
 func (n *node) peekAll(states []matchingpb.TaskState, size int32) (payloads []string) {
 	n.t.Helper()
 	r := &matchingpb.PeekTasksRequest{TaskQueue: root("q"), States: states, PageSize: size, IncludePayload: true}
@@ -110,24 +127,26 @@ func (n *node) peekAll(states []matchingpb.TaskState, size int32) (payloads []st
 	}
 }
 
+func (n *node) describe(onlyIfLoaded bool) *matchingpb.PartitionDescription {
+	n.t.Helper()
+	got, err := n.DescribePartition(n.t.Context(), &matchingpb.DescribePartitionRequest{TaskQueue: root("q"), OnlyIfLoaded: onlyIfLoaded})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return got.GetPartition()
+}
+
 func TestDescribePartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := start(t)
 		defer n.stop()
-		describe := func(onlyIfLoaded bool) *matchingpb.PartitionDescription {
-			got, err := n.DescribePartition(t.Context(), &matchingpb.DescribePartitionRequest{TaskQueue: root("q"), OnlyIfLoaded: onlyIfLoaded})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return got.GetPartition()
-		}
-		if d := describe(true); d.GetLoaded() || !d.GetDrained() || d.GetEpoch() != 0 {
+		if d := n.describe(true); d.GetLoaded() || !d.GetDrained() || d.GetEpoch() != 0 {
 			t.Errorf("before the first task: %v", d)
 		}
 		began := time.Now()
-		n.fill("q")
+		n.fill()
 		time.Sleep(time.Second)
-		d := describe(false)
+		d := n.describe(false)
 		s := d.GetStats()
 		if s.GetReady() != 3 || s.GetScheduled() != 2 || s.GetLeased() != 1 || s.GetDead() != 1 || s.GetEstimated() {
 			t.Errorf("stats %v, want 3 ready, 2 scheduled, 1 leased, 1 dead, exactly", s)
@@ -135,17 +154,31 @@ func TestDescribePartition(t *testing.T) {
 		if !d.GetLoaded() || d.GetDrained() || d.GetEpoch() != 1 || d.GetHolder().GetRunId() != "run-1" || d.GetCounts().GetRead() != 1 {
 			t.Errorf("described as %v", d)
 		}
+		// 7 tasks were added and 2 handed out within the last second.
+		if s.GetAddRate() != 7 || s.GetDispatchRate() != 2 || !d.GetLoadedAt().AsTime().Equal(began.UTC()) {
+			t.Errorf("%v adds and %v hand-outs a second since %v", s.GetAddRate(), s.GetDispatchRate(), d.GetLoadedAt().AsTime())
+		}
 		if !s.GetOldestReadyAt().AsTime().Equal(began.UTC()) {
 			t.Errorf("oldest ready task is of %v, want %v", s.GetOldestReadyAt().AsTime(), began.UTC())
 		}
 		if p := d.GetPollers(); len(p) != 1 || p[0].GetIdentity() != "tester" || p[0].GetOpenPolls() != 0 {
 			t.Errorf("pollers %v, want the one that polled", p)
 		}
+	})
+}
+
+// TestUnloadAndLoad: an unloaded partition is still known, and each load takes a
+// new epoch.
+func TestUnloadAndLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t)
+		defer n.stop()
+		n.fill()
 		unloaded, err := n.UnloadPartition(t.Context(), &matchingpb.UnloadPartitionRequest{TaskQueue: root("q")})
 		if err != nil || !unloaded.GetWasLoaded() {
 			t.Errorf("UnloadPartition = %v, %v", unloaded, err)
 		}
-		if d := describe(true); d.GetLoaded() || d.GetDrained() || d.GetEpoch() != 1 || d.GetHolder().GetNode() != "node-1" {
+		if d := n.describe(true); d.GetLoaded() || d.GetDrained() || d.GetEpoch() != 1 || d.GetHolder().GetNode() != "node-1" {
 			t.Errorf("after the unload: %v", d)
 		}
 		for _, was := range []bool{false, true} {
@@ -166,24 +199,7 @@ func TestListTaskQueues(t *testing.T) {
 		n.add(want[i], "x")
 	}
 	for size := int32(1); size < 9; size++ {
-		var got []string
-		r := &matchingpb.ListTaskQueuesRequest{Namespace: "default", NamePrefix: "queue-", PageSize: size, IncludeStats: true}
-		for {
-			page, err := n.ListTaskQueues(t.Context(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, q := range page.GetTaskQueues() {
-				got = append(got, q.GetTaskQueue().GetName())
-				if q.GetPartitions() != 1 || q.GetStats().GetReady() != 1 || q.GetTaskQueue().Partition != nil {
-					t.Errorf("listed as %v", q)
-				}
-			}
-			if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
-				break
-			}
-		}
-		if !slices.Equal(got, want) {
+		if got := n.listAll(size); !slices.Equal(got, want) {
 			t.Errorf("in pages of %d: %q, want %q", size, got, want)
 		}
 	}
@@ -192,6 +208,28 @@ func TestListTaskQueues(t *testing.T) {
 	} {
 		if _, err := n.ListTaskQueues(t.Context(), r); reason(err) != "INVALID" {
 			t.Errorf("a bad %s: %v, want INVALID", name, err)
+		}
+	}
+}
+
+// listAll returns the names of all queues, one page after the other; each queue
+// holds one task.
+func (n *node) listAll(size int32) (names []string) {
+	n.t.Helper()
+	r := &matchingpb.ListTaskQueuesRequest{Namespace: "default", NamePrefix: "queue-", PageSize: size, IncludeStats: true}
+	for {
+		page, err := n.ListTaskQueues(n.t.Context(), r)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for _, q := range page.GetTaskQueues() {
+			names = append(names, q.GetTaskQueue().GetName())
+			if q.GetPartitions() != 1 || q.GetStats().GetReady() != 1 || q.GetTaskQueue().Partition != nil {
+				n.t.Errorf("listed as %v", q)
+			}
+		}
+		if r.PageToken = page.GetNextPageToken(); r.GetPageToken() == "" {
+			return names
 		}
 	}
 }
@@ -209,7 +247,7 @@ func TestStoreThatCannotBeRead(t *testing.T) {
 		}
 	})
 	defer n.stop()
-	n.fill("q")
+	n.fill()
 	broken.Store(true)
 	_, peek := n.PeekTasks(t.Context(), &matchingpb.PeekTasksRequest{TaskQueue: root("q")})
 	_, get := n.GetTask(t.Context(), &matchingpb.GetTaskRequest{TaskQueue: root("q"), Id: 1<<40 + 999})

@@ -46,7 +46,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 	in.polls, errs[1] = m.Int64Counter("taskring.polls", metric.WithUnit("{poll}"),
 		metric.WithDescription("Polls answered, by queue and result: tasks, why they were empty, or the reason of the error."))
 	in.latency, errs[2] = m.Float64Histogram("taskring.dispatch.latency", metric.WithUnit("s"),
-		metric.WithDescription("From the time that a task could be handed out to its first hand-out, by queue and result: fresh from the add, or from the backlog."),
+		metric.WithDescription("From the time that a task could be handed out to its first hand-out, by queue and result: fresh from the add, or from the backlog. A sample of up to 8 tasks of each answer."),
 		metric.WithExplicitBucketBoundaries(0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 3600))
 	in.undeliveries, errs[3] = m.Int64Counter("taskring.grants.undelivered", metric.WithUnit("{grant}"),
 		metric.WithDescription("Grants released at once because the reply to their poll had nowhere to go."))
@@ -98,13 +98,20 @@ func (in *instruments) polled(ctx context.Context, q partition.Queue, result str
 	in.polls.Add(ctx, 1, in.with(q, result))
 }
 
-// dispatched counts a poll that brought tasks. Only a task's first hand-out says
-// how long tasks wait.
+// maxSamples is how many tasks of one answer are measured at most. A record costs
+// about a microsecond, a tenth of all that a task in a large batch does, and
+// tasks of one answer waited about equally long.
+const maxSamples = 8
+
+// dispatched counts a poll that brought tasks, and measures how long a sample of
+// them waited, evenly spread over the answer. Only a task's first hand-out counts.
 func (in *instruments) dispatched(ctx context.Context, q partition.Queue, grants []queue.Granted) {
 	in.polled(ctx, q, "tasks")
 	now := task.At(time.Now())
 	fresh, stored := in.with(q, "fresh"), in.with(q, "backlog")
-	for _, g := range grants {
+	samples := min(len(grants), maxSamples)
+	for i := range samples {
+		g := &grants[i*len(grants)/samples]
 		if g.Grant.Delivery != 1 {
 			continue
 		}

@@ -21,11 +21,7 @@ func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (
 		return nil, err
 	}
 	if !poll.Target.IsPartition {
-		next, err := h.unrouted()
-		if err != nil {
-			return nil, err
-		}
-		return next.PollTask(ctx, r)
+		return h.pollElsewhere(ctx, r)
 	}
 	p := poll.Target.Partition()
 	if err := h.sendCounts(ctx, p.Queue, engine.Read); err != nil {
@@ -57,6 +53,22 @@ func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (
 		got = queue.PollResult{Empty: queue.Cancelled}
 	}
 	return h.pollResponse(ctx, p, poll, got), nil
+}
+
+// pollElsewhere has a poll routed. It ends with this node's polls, whatever the
+// router would try next.
+func (h *Handler) pollElsewhere(ctx context.Context, r *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, error) {
+	next, err := h.unrouted()
+	if err != nil {
+		return nil, err
+	}
+	waiting, cancel := h.untilPollsEnd(ctx)
+	defer cancel()
+	got, err := next.PollTask(waiting, r)
+	if err != nil && h.polling.Err() != nil {
+		return &matchingpb.PollTaskResponse{EmptyReason: matchingpb.EmptyReason_EMPTY_REASON_SHUTDOWN}, nil
+	}
+	return got, err
 }
 
 // waitOf returns how long a poll waits: what it asks for, and less than the

@@ -280,10 +280,39 @@ func TestStopIsBounded(t *testing.T) {
 	})
 }
 
+// TestStopEndsRoutedPolls: a poll that is routed ends with the node's own, also
+// when the router would go on.
+func TestStopEndsRoutedPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hanging := &hangingRouter{came: make(chan struct{})}
+		n := start(t, func(p *parts) { p.handler.Unrouted = hanging })
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			unset := &matchingpb.TaskQueuePartition{Namespace: "default", Name: "q"}
+			got, err := n.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: unset})
+			if err != nil || got.GetEmptyReason() != matchingpb.EmptyReason_EMPTY_REASON_SHUTDOWN {
+				t.Errorf("the routed poll ended with %v, %v, want SHUTDOWN", got, err)
+			}
+		})
+		<-hanging.came
+		if err := n.server.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		caller.Wait()
+		n.stop()
+	})
+}
+
 // hangingRouter answers when the caller has left.
 type hangingRouter struct {
 	matchingpb.UnimplementedMatchingServiceServer
 	came chan struct{}
+}
+
+func (r *hangingRouter) PollTask(ctx context.Context, _ *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, error) {
+	close(r.came)
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 func (r *hangingRouter) AddTask(ctx context.Context, _ *matchingpb.AddTaskRequest) (*matchingpb.AddTaskResponse, error) {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // node is a server over a store in memory, with a connection to it.
 type node struct {
 	matchingpb.MatchingServiceClient
-	t       *testing.T
+	t       testing.TB
 	store   *memory.Store
 	engine  *engine.Engine
 	handler *Handler
@@ -41,25 +41,25 @@ type parts struct {
 	server  Config
 }
 
-func start(t *testing.T, change ...func(*parts)) *node {
-	t.Helper()
+func start(tb testing.TB, change ...func(*parts)) *node {
+	tb.Helper()
 	p := parts{engine: engine.Config{Holder: task.Holder{Node: "node-1", RunID: "run-1", Address: "node-1:7233"}}}
 	for _, c := range change {
 		c(&p)
 	}
-	n := &node{t: t, store: memory.New(p.store)}
+	n := &node{t: tb, store: memory.New(p.store)}
 	p.engine.Store = n.store
 	var err error
 	if n.engine, err = engine.New(p.engine); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p.handler.Engine = n.engine
 	if n.handler, err = NewHandler(p.handler); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p.server.Handler = n.handler
 	if n.server, err = New(p.server); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n.engine.Start()
 	l := bufconn.Listen(1 << 20)
@@ -69,7 +69,7 @@ func start(t *testing.T, change ...func(*parts)) *node {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n.MatchingServiceClient = matchingpb.NewMatchingServiceClient(n.conn)
 	return n

@@ -53,6 +53,15 @@ type flags struct {
 	format     *output.Format
 }
 
+const benchLong = `Measure a node as an application uses it. Without --address a server of its own
+runs on a temporary directory, below $TMPDIR, whose disk is what is measured.
+
+flow     workers wait while producers add
+backlog  all tasks are added first, then workers drain them
+latency  flow at a fixed rate
+
+Every task id is checked: a run that loses a task or hands one out twice fails.`
+
 const benchExample = `  taskring bench --mode flow --tasks 100000 --producers 16 --workers 16
   taskring bench --mode latency --rate 200 --tasks 2000 -o json`
 
@@ -63,7 +72,7 @@ func newCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure how fast tasks are added, handed out and completed",
-		Long:    "Measure a node. Without --address a server of its own runs on a temporary\ndirectory (below $TMPDIR, whose disk is what is measured). Every task id is checked.",
+		Long:    benchLong,
 		Example: benchExample,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },

@@ -97,7 +97,7 @@ func storeWork(ctx context.Context, httpAddr string) (commits, records float64, 
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the server's metrics: %w", err)
 	}
-	defer reply.Body.Close()
+	defer func() { _ = reply.Body.Close() }() // it was only read
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(reply.Body)
 	if err != nil {

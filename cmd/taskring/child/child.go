@@ -43,7 +43,10 @@ func Start(ctx context.Context, binary string, args ...string) (*Server, error) 
 			args = append(args, address, "127.0.0.1:0")
 		}
 	}
-	s := &Server{cmd: exec.Command(binary, append([]string{"server"}, args...)...), log: &logTail{}}
+	// The server outlives the context, which bounds its start only.
+	//nolint:gosec // which binary to run is for the caller to say
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, append([]string{"server"}, args...)...)
+	s := &Server{cmd: cmd, log: &logTail{}}
 	s.cmd.Stderr = s.log
 	// A signal to this process's group, as by Ctrl-C, is not the server's.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -59,30 +62,6 @@ func Start(ctx context.Context, binary string, args ...string) (*Server, error) 
 		return nil, fmt.Errorf("the server did not become ready: %w; the end of its log:\n%s", err, s.log)
 	}
 	return s, nil
-}
-
-func (s *Server) awaitReady(ctx context.Context, stdout io.Reader) error {
-	read := make(chan error, 1)
-	go func() { // ends with the line, or with the server, which is killed when nobody waits any more
-		line, err := bufio.NewReader(stdout).ReadBytes('\n')
-		if err == nil {
-			err = json.Unmarshal(line, &s.Ready)
-		}
-		read <- err
-	}()
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	select {
-	case err := <-read:
-		if errors.Is(err, io.EOF) {
-			return errors.New("it ended")
-		}
-		return err
-	case <-ctx.Done():
-		s.Kill()
-		<-read
-		return ctx.Err()
-	}
 }
 
 // Kill ends the server as kill -9 does and waits for its end. It may be called
@@ -111,6 +90,29 @@ func (s *Server) Stop(timeout time.Duration) error {
 
 // Log returns the end of the server's log.
 func (s *Server) Log() string { return s.log.String() }
+
+func (s *Server) awaitReady(ctx context.Context, stdout io.Reader) error {
+	read := make(chan error, 1)
+	go func() { // ends with the line, or with the server, which is killed when nobody waits any more
+		line, err := bufio.NewReader(stdout).ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(line, &s.Ready)
+		}
+		read <- err
+	}()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	select {
+	case err := <-read:
+		if errors.Is(err, io.EOF) {
+			return errors.New("it ended")
+		}
+		return err
+	case <-ctx.Done():
+		s.Kill()
+		return errors.Join(ctx.Err(), <-read) // the read ends with the server
+	}
+}
 
 // logTail keeps the end of a log.
 type logTail struct {

@@ -35,7 +35,7 @@ func Codes() []Meaning {
 	return []Meaning{
 		{OK, "done; also a server or a worker that was asked to stop and did"},
 		{Failure, "not done, for a reason that a repetition does not mend"},
-		{Usage, "a flag, an argument or an environment variable is wrong; nothing was tried"},
+		{Usage, "a flag, an argument or a variable is wrong; nothing was tried"},
 		{NotFound, "the task or the task queue does not exist; tasks vanish when finished"},
 		{Unavailable, "no node answered, or it could not take the request now; try again"},
 		{StoreBroken, "the server's store failed; what was acknowledged is safe, start it again"},

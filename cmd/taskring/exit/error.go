@@ -76,7 +76,7 @@ func advise(err error, addresses []string) (Code, string) {
 	case task.Unimplemented:
 		return Failure, fmt.Sprintf("the node at %s does not serve this; use a newer one", at)
 	case task.NotReady, task.PartitionClosing, task.NotOwner, task.StaleCounts, task.Draining:
-		return Unavailable, "the partition is on its way to being served; try again in a moment"
+		return Unavailable, fmt.Sprintf("no node serves this now at %s; start one with `taskring server`, name another with --address, or try again", at)
 	case task.StoreUnavailable, task.DiskWatermark:
 		return Unavailable, "the node's store does not take writes; look at the node's log and at its /readyz"
 	case task.OutcomeUnknown:
@@ -85,6 +85,7 @@ func advise(err error, addresses []string) (Code, string) {
 		return Unavailable, "wait, or raise the limit that is named"
 	case task.Paused:
 		return Failure, "the queue was paused by someone; `taskring queue describe` shows who and why"
+	default:
+		return Failure, ""
 	}
-	return Failure, ""
 }

@@ -48,8 +48,7 @@ func TestCall(t *testing.T) {
 		{Usagef("no such flag"), Usage, []string{"no such flag"}},
 	} {
 		err := c.err
-		var domain *task.Error
-		if errors.As(err, &domain) {
+		if _, ok := errors.AsType[*task.Error](err); ok {
 			err = wire.ToStatus(err)
 		}
 		got := Call(err, "adding", []string{"127.0.0.1:1"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,11 +60,11 @@ func describe(cmd *cobra.Command, flags *remote.Flags) (*matchingpb.DescribeTask
 
 func printDescription(w io.Writer, d *matchingpb.DescribeTaskQueueResponse) error {
 	q := d.GetTaskQueue()
-	pairs := [][2]string{
+	head := [][2]string{
 		{"queue", q.GetNamespace() + "/" + q.GetName() + " (" + typeName(q.GetType()) + ")"},
 		{"partitions", fmt.Sprintf("%d read, %d written", d.GetCounts().GetRead(), d.GetCounts().GetWrite())},
 	}
-	pairs = append(pairs, statsPairs(d.GetStats())...)
+	pairs := slices.Concat(head, statsPairs(d.GetStats()))
 	for _, m := range d.GetMissing() {
 		pairs = append(pairs, [2]string{fmt.Sprintf("no answer from %d", m.GetIndex()), m.GetMessage()})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -107,7 +108,7 @@ func printPartition(w io.Writer, p *matchingpb.PartitionDescription) error {
 		{"last id", output.ID(p.GetLastId()).String()},
 		{"drained", yes(p.GetDrained())},
 	}
-	if err := output.WriteFields(w, append(pairs, statsPairs(p.GetStats())...)); err != nil {
+	if err := output.WriteFields(w, slices.Concat(pairs, statsPairs(p.GetStats()))); err != nil {
 		return err
 	}
 	return printPollers(w, p.GetPollers())

@@ -96,14 +96,19 @@ func (s *serving) run(cmd *cobra.Command) error {
 	if err != nil {
 		return explain(err)
 	}
-	err = s.serve(cmd, node, logger)
+	router, err := newRouter(node, logger)
+	if err == nil {
+		// After the node: it answers the calls that run, and some run in here.
+		defer router.Stop()
+		err = s.serve(cmd, node, logger)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), s.shutdownTimeout)
 	defer cancel()
 	return errors.Join(err, node.Stop(ctx))
 }
 
-// serve runs the node until a signal ends the command's context.
-func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Logger) error {
+// newRouter gives the node the client that routes what names no partition.
+func newRouter(node *matching.Node, logger *slog.Logger) (*client.Client, error) {
 	address := node.GRPCAddr()
 	c, err := client.NewClient(client.Options{
 		Addresses: []string{address}, Identity: node.Holder().Node, Logger: logger,
@@ -115,14 +120,18 @@ func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Lo
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer c.Stop()
 	node.SetUnrouted(client.NewFrontend(c))
+	return c, nil
+}
+
+// serve runs the node until a signal ends the command's context.
+func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Logger) error {
 	if err := node.Start(cmd.Context()); err != nil {
 		return err
 	}
-	if err := output.Line(cmd.OutOrStdout(), Ready{address, node.HTTPAddr(), os.Getpid()}); err != nil {
+	if err := output.Line(cmd.OutOrStdout(), Ready{node.GRPCAddr(), node.HTTPAddr(), os.Getpid()}); err != nil {
 		return err
 	}
 	<-cmd.Context().Done()

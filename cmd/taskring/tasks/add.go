@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/output"
@@ -46,13 +47,32 @@ func addCommand() *cobra.Command {
 	flags.StringVar(&a.file, "payload-file", "", "file with what the worker gets, - for standard input")
 	flags.BoolVar(&a.lines, "lines", false, "add one task for each line of standard input, without its line end")
 	flags.IntVar(&a.outstanding, "outstanding", 1, "with --lines, batches under way at a time; more than 1 gives up the order of the lines")
-	cmd.MarkFlagsOneRequired("payload", "payload-file", "lines")
-	cmd.MarkFlagsMutuallyExclusive("payload", "payload-file", "lines")
-	cmd.MarkFlagsMutuallyExclusive("request-id", "lines") // one id cannot name many tasks
 	return cmd
 }
 
+// check says what is wrong with how the flags stand together.
+func (a *adding) check(flags *pflag.FlagSet) error {
+	sources := 0
+	for _, name := range []string{"payload", "payload-file", "lines"} {
+		if flags.Changed(name) {
+			sources++
+		}
+	}
+	switch {
+	case sources != 1:
+		return exit.Usagef("exactly one of --payload, --payload-file and --lines has to be given, not %d", sources)
+	case a.lines && a.task.requestID != "":
+		return exit.Usagef("--request-id names one task and cannot stand with --lines")
+	case a.outstanding < 1:
+		return exit.Usagef("--outstanding %d has to be at least 1", a.outstanding)
+	}
+	return nil
+}
+
 func (a *adding) run(cmd *cobra.Command) error {
+	if err := a.check(cmd.Flags()); err != nil {
+		return err
+	}
 	q, err := a.remote.TaskQueue()
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func readLine(r *bufio.Reader) (line []byte, size int, err error) {
 		case err == nil || errors.Is(err, io.EOF) && len(line) > 0:
 			return bytes.TrimSuffix(line, []byte{'\n'}), len(line), nil
 		}
-		return nil, 0, err
+		return nil, 0, err //nolint:wrapcheck // io.EOF is the end of the lines; the caller says which line else
 	}
 }
 

@@ -18,9 +18,6 @@ import (
 
 // runLines adds a task for each line of standard input.
 func (a *adding) runLines(cmd *cobra.Command, q partition.Queue, options *matchingpb.TaskOptions) error {
-	if a.outstanding < 1 {
-		return exit.Usagef("--outstanding %d has to be at least 1", a.outstanding)
-	}
 	c, err := a.remote.Dial(nil)
 	if err != nil {
 		return err

@@ -106,8 +106,9 @@ func transient(r task.Reason) bool {
 	switch r {
 	case task.NotReady, task.PartitionClosing, task.NotOwner, task.StaleCounts, task.StoreUnavailable, task.Quota:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // pause rests and reports whether ctx goes on.

@@ -195,7 +195,7 @@ func TestGivesUpOnALongRefusal(t *testing.T) {
 // TestLostAnswerIsNotRepeated breaks the connection: whether the lines were
 // added is not known, so they are not sent again.
 func TestLostAnswerIsNotRepeated(t *testing.T) {
-	n := &node{broken: func(call int) error { return status.Error(codes.Unavailable, "connection reset") }}
+	n := &node{broken: func(int) error { return status.Error(codes.Unavailable, "connection reset") }}
 	s := &sender{client: n, lines: newIntake()}
 	err := s.run(t.Context(), strings.NewReader("a\nb\n"), 1)
 	if !wire.Guessed(err) || len(n.batches) == 0 || n.batches[0]+lastOf(n.batches) > 3 {
@@ -347,7 +347,7 @@ func TestTaskOptions(t *testing.T) {
 		got.GetDurability() != matchingpb.Durability_DURABILITY_HAND_OFF {
 		t.Errorf("got %v", got)
 	}
-	if got, err := options(t); err != nil || got.GetStart() != nil || got.Expiry != nil || got.LeaseDuration != nil {
+	if got, err := options(t); err != nil || got.GetStart() != nil || got.GetExpiry() != nil || got.GetLeaseDuration() != nil {
 		t.Errorf("without flags: %v, %v", got, err)
 	}
 	for _, bad := range [][]string{

@@ -23,8 +23,8 @@ const workLong = `Run a command for each task of a queue.
 
 The payload is the command's standard input and replaces every {} in its
 arguments; no shell is involved. Exit code 0 completes the task, any other fails
-it with the end of standard error as the reason. The command finds the task in
-the environment: TASKRING_TASK_ID, TASKRING_TASK_ATTEMPT, TASKRING_TASK_DELIVERY.
+it with the end of standard error as the reason. The command's environment has
+TASKRING_TASK_ID, TASKRING_TASK_ATTEMPT and TASKRING_TASK_DELIVERY.
 
 Without a command each payload is printed as a line.
 
@@ -58,7 +58,7 @@ func Command() *cobra.Command {
 		Short:   "Run a command for each task of a queue",
 		Long:    workLong,
 		Example: workExample,
-		RunE:    func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+		RunE:    w.run,
 	}
 	w.remote.AddQueue(cmd)
 	flags := cmd.Flags()

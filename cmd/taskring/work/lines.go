@@ -2,6 +2,7 @@ package work
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -20,8 +21,14 @@ type lines struct {
 func (l *lines) writeWhole(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.w.Write(b)
-	return err
+	return l.writeLocked(b)
+}
+
+func (l *lines) writeLocked(b []byte) error {
+	if _, err := l.w.Write(b); err != nil {
+		return fmt.Errorf("passing on output: %w", err)
+	}
+	return nil
 }
 
 // taskOutput is the way of one task to a shared output. It passes on whole
@@ -50,7 +57,7 @@ func (o *taskOutput) Write(p []byte) (int, error) {
 	if err == nil && len(o.begun) > heldLine {
 		o.shared.mu.Lock()
 		o.alone = true
-		_, err = o.shared.w.Write(o.begun)
+		err = o.shared.writeLocked(o.begun)
 		o.begun = nil
 	}
 	if err != nil {
@@ -62,10 +69,9 @@ func (o *taskOutput) Write(p []byte) (int, error) {
 // writeAlone writes on in the line that was begun, up to its end if p holds it.
 func (o *taskOutput) writeAlone(p []byte, end int) error {
 	if end == 0 {
-		_, err := o.shared.w.Write(p)
-		return err
+		return o.shared.writeLocked(p)
 	}
-	_, err := o.shared.w.Write(p[:end])
+	err := o.shared.writeLocked(p[:end])
 	o.alone = false
 	o.shared.mu.Unlock()
 	o.begun = append(o.begun, p[end:]...)
@@ -75,7 +81,7 @@ func (o *taskOutput) writeAlone(p []byte, end int) error {
 // flush ends a line that its task did not end.
 func (o *taskOutput) flush() error {
 	if o.alone {
-		_, err := o.shared.w.Write([]byte{'\n'})
+		err := o.shared.writeLocked([]byte{'\n'})
 		o.alone = false
 		o.shared.mu.Unlock()
 		return err

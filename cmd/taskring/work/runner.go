@@ -51,7 +51,7 @@ func (r *runner) handle(ctx context.Context, t *client.Task) error {
 	}
 	reason := &tail{limit: reasonSize}
 	out, diagnostics := &taskOutput{shared: r.stdout}, &taskOutput{shared: r.stderr}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // what to run is for the caller to say
 	cmd.Stdin = bytes.NewReader(t.Payload)
 	cmd.Stdout = out
 	cmd.Stderr = io.MultiWriter(reason, diagnostics)
@@ -103,7 +103,10 @@ func (r *runner) runGroup(ctx context.Context, cmd *exec.Cmd) error {
 	if errors.Is(err, exec.ErrWaitDelay) {
 		return nil // the leader ended well, something it left behind holds its output
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("the command ended with %w", err)
+	}
+	return nil
 }
 
 // start starts cmd and records its group in one step, so that [runner.killAll]

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/matching/task"
@@ -87,7 +88,7 @@ func startLong(t *testing.T, script string) (r *runner, lose func(), pids []int,
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range strings.Fields(string(said)) {
+	for word := range strings.FieldsSeq(string(said)) {
 		var pid int
 		for _, digit := range word {
 			pid = 10*pid + int(digit-'0')
@@ -107,9 +108,7 @@ func TestLostLeaseEndsTheWholeGroup(t *testing.T) {
 		t.Errorf("the handler ends with %v, want %v", err, errLost)
 	}
 	for _, pid := range pids {
-		if alive(pid) {
-			t.Errorf("process %d of the group lives on", pid)
-		}
+		awaitEnd(t, pid)
 	}
 }
 
@@ -120,12 +119,22 @@ func TestKillAllEndsWhatRunsAndRefusesMore(t *testing.T) {
 		t.Error("a task that was killed counts as done")
 	}
 	for _, pid := range pids {
-		if alive(pid) {
-			t.Errorf("process %d of the group lives on", pid)
-		}
+		awaitEnd(t, pid)
 	}
 	if err := r.handle(t.Context(), &client.Task{}); err == nil || !strings.Contains(err.Error(), "ending") {
 		t.Errorf("a task that comes later gives %v", err)
+	}
+}
+
+// awaitEnd waits until a process that was killed is gone.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(killAfter / 2); alive(pid); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d of the group lives on", pid)
+		}
 	}
 }
 

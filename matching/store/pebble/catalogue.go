@@ -94,6 +94,9 @@ func (s *Store) PutSettings(ctx context.Context, q partition.Queue, doc []byte, 
 func (s *Store) replace(b *pebbledb.Batch, q partition.Queue, doc []byte, ifVersion int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mu.closed {
+		return 0, ErrClosed
+	}
 	d, err := s.readDocument(q)
 	if err != nil {
 		return 0, err

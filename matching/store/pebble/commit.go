@@ -33,6 +33,9 @@ func (s *Store) Acquire(ctx context.Context, holder task.Holder, ps []partition.
 func (s *Store) take(b *pebbledb.Batch, holder task.Holder, ps []partition.ID) ([]store.Acquired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mu.closed {
+		return nil, ErrClosed
+	}
 	next := s.mu.next
 	fresh := make(map[partition.ID]*held, len(ps))
 	taken := make([]store.Acquired, len(ps))
@@ -141,6 +144,9 @@ type change struct {
 func (s *Store) apply(b *pebbledb.Batch, ms []*row.Mutation, outcomes []store.Outcome) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mu.closed {
+		return ErrClosed
+	}
 	changes := make([]change, 0, len(ms))
 	for i, m := range ms {
 		h, err := s.heldLocked(m.Partition)

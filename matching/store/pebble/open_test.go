@@ -153,3 +153,19 @@ func TestReleasedPartitionsAreForgotten(t *testing.T) {
 		t.Errorf("%d partitions that nobody holds are remembered", n)
 	}
 }
+
+// TestWritesToAClosedStore are refused: they are no reason to end the process.
+func TestWritesToAClosedStore(t *testing.T) {
+	s := open(t, testOptions(vfs.NewMem()))
+	closeStore(t, s)
+	p := queue.Partition(0)
+	if o := s.Commit(context.Background(), []*row.Mutation{{Partition: p, Epoch: 1}})[0]; o.Result != store.NotStored || !errors.Is(o.Err, ErrClosed) {
+		t.Errorf("commit = %v, %v", o.Result, o.Err)
+	}
+	if _, err := s.Acquire(context.Background(), holder, []partition.ID{p}); !errors.Is(err, ErrClosed) {
+		t.Errorf("acquire: error %v", err)
+	}
+	if _, err := s.PutSettings(context.Background(), p.Queue, []byte("x"), 0); !errors.Is(err, ErrClosed) {
+		t.Errorf("settings: error %v", err)
+	}
+}

@@ -34,12 +34,16 @@ type Store struct {
 	// take that would have refused it.
 	mu struct {
 		sync.Mutex
-		held map[partition.ID]*held // acquired or committed to here, not yet released
-		next number                 // of the next partition
-		buf  []byte                 // scratch of whoever holds mu
-		key  []byte                 // likewise
+		closed bool
+		held   map[partition.ID]*held // acquired or committed to here, not yet released
+		next   number                 // of the next partition
+		buf    []byte                 // scratch of whoever holds mu
+		key    []byte                 // likewise
 	}
 }
+
+// ErrClosed is the cause of what a write to a closed store answers.
+var ErrClosed = errors.New("the store is closed")
 
 // Errors of Open, matched with errors.Is.
 var (
@@ -153,6 +157,9 @@ func (s *Store) Healthy() error { return s.watch.healthy() }
 
 // Close closes the store, see [store.Store].
 func (s *Store) Close() error {
+	s.mu.Lock()
+	s.mu.closed = true
+	s.mu.Unlock()
 	s.disk.armed.Store(false)
 	return errors.Join(s.db.Close(), s.unwatch.Close())
 }

@@ -150,6 +150,7 @@ func scanOfNonsense(s *subject) {
 // during calls see over and over while change is called with 0, 1, 2 ... n-1.
 func during(n int, change func(int), see func()) {
 	var busy sync.WaitGroup
+	defer busy.Wait() // also when see ends the test
 	done := make(chan struct{})
 	busy.Go(func() {
 		defer close(done)
@@ -165,7 +166,6 @@ func during(n int, change func(int), see func()) {
 		}
 		see()
 	}
-	busy.Wait()
 }
 
 // getSeesEachMutationWhole moves a task from kind to kind while it is looked
