@@ -193,7 +193,7 @@ func groupAdds(batch []*addWaiter) []*addGroup {
 
 func newAddGroup(w *addWaiter) *addGroup {
 	b := &matchingpb.AddBatch{TaskQueue: w.item.req.GetTaskQueue(), Counts: w.item.counts.Encode()}
-	if b.Counts != nil {
+	if b.GetCounts() != nil {
 		b.Counts.BacklogCap, b.Counts.BacklogCodes = 0, nil
 	}
 	// A request id names one task; as an option of all it would be refused.

@@ -87,7 +87,7 @@ func (c *Client) splitAdds(b *matchingpb.AddBatch, s Settings) *addSplit {
 
 // dealer deals the items of a batch out to parts.
 type dealer struct {
-	client   *Client
+	client *Client
 	target wire.Target
 	common *matchingpb.TaskOptions
 	split  *addSplit
@@ -184,15 +184,15 @@ func (s *addSplit) result(c *Client) *matchingpb.AddResult {
 			c.learnIfSet(p.trip.id.Queue, counts)
 			out.Counts = counts
 		}
-		out.Errors = place(out.Errors, p.at, p.err, p.result.GetErrors())
-		out.Duplicates = placeIndexes(out.Duplicates, p.at, p.result.GetDuplicates())
+		out.Errors = place(out.GetErrors(), p.at, p.err, p.result.GetErrors())
+		out.Duplicates = placeIndexes(out.GetDuplicates(), p.at, p.result.GetDuplicates())
 		for j, id := range p.result.GetIds() {
 			if p.err == nil && j < len(p.at) {
 				out.Ids[p.at[j]] = id
 			}
 		}
 	}
-	byIndex(out.Errors)
-	slices.SortFunc(out.Duplicates, cmp.Compare[uint32])
+	byIndex(out.GetErrors())
+	slices.SortFunc(out.GetDuplicates(), cmp.Compare[uint32])
 	return out
 }

@@ -84,7 +84,7 @@ func BenchmarkLoneAdd(b *testing.B) {
 // BenchmarkJointAdds is an add with as many callers at a time.
 func BenchmarkJointAdds(b *testing.B) {
 	for _, callers := range []int{16, 256, 1024} {
-		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+		b.Run(strconv.Itoa(callers), func(b *testing.B) {
 			c, _ := newEcho(b)
 			in := &matchingpb.AddTaskRequest{TaskQueue: wire.EncodeQueue(testQueue), Payload: make([]byte, 256)}
 			b.ReportAllocs()

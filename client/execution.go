@@ -47,9 +47,7 @@ func (r *run) execute(g wire.Granted) {
 	ctx, end := context.WithCancelCause(r.handling)
 	e := &execution{task: newTask(g), end: end, lease: g.Lease}
 	r.leases.add(e, time.Now())
-	r.executing.Add(1)
-	go func() {
-		defer r.executing.Done()
+	r.executing.Go(func() {
 		err := r.handle(ctx, e.task)
 		// The slot is free while the answer is on its way, so that the next
 		// poll need not wait for it; the lease is kept until it arrived. When
@@ -66,7 +64,7 @@ func (r *run) execute(g wire.Granted) {
 		} else {
 			r.slots.handled()
 		}
-	}()
+	})
 }
 
 // panicError is a handler's panic, as a failure.
@@ -150,12 +148,10 @@ func (r *run) insist(ctx context.Context, answer func(context.Context) error) er
 // failureFor returns what the node is told of a handler's error.
 func failureFor(err error) *matchingpb.Failure {
 	f := wire.Failure{Message: err.Error()}
-	var p *panicError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*panicError](err); ok {
 		f.Details = p.stack
 	}
-	var how *failureError
-	if errors.As(err, &how) {
+	if how, ok := errors.AsType[*failureError](err); ok {
 		f.NonRetryable = how.nonRetryable
 		f.RetryAfter, f.HasRetryAfter = how.after, how.hasAfter
 	}

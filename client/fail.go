@@ -35,13 +35,13 @@ func (c *Client) FailTasks(ctx context.Context, in *matchingpb.FailTasksRequest,
 	}
 	if n := len(in.GetByToken()); n > 0 {
 		out.ByToken = &matchingpb.FailResult{NextAttemptUs: make([]int64, n)}
-		parts = append(parts, c.failTokens(in.GetByToken(), out.ByToken)...)
+		parts = append(parts, c.failTokens(in.GetByToken(), out.GetByToken())...)
 	}
 	deliver(ctx, c, failSender(opts), parts)
 	for i, p := range parts {
 		switch {
 		case p.at != nil:
-			mergeFailures(out.ByToken, p)
+			mergeFailures(out.GetByToken(), p)
 		case p.err != nil:
 			out.Results[owner[i]] = &matchingpb.FailResult{Error: itemError(0, p.err)}
 		default:
@@ -92,9 +92,9 @@ func (c *Client) failTokens(list []*matchingpb.FailTaskRequest, into *matchingpb
 }
 
 func mergeFailures(into *matchingpb.FailResult, p *failPart) {
-	into.Errors = byIndex(place(into.Errors, p.at, p.err, p.result.GetErrors()))
-	into.Dead = placeIndexes(into.Dead, p.at, p.result.GetDead())
-	slices.SortFunc(into.Dead, cmp.Compare[uint32])
+	into.Errors = byIndex(place(into.GetErrors(), p.at, p.err, p.result.GetErrors()))
+	into.Dead = placeIndexes(into.GetDead(), p.at, p.result.GetDead())
+	slices.SortFunc(into.GetDead(), cmp.Compare[uint32])
 	for i, us := range p.result.GetNextAttemptUs() {
 		if p.err == nil && i < len(p.at) {
 			into.NextAttemptUs[p.at[i]] = us

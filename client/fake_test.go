@@ -481,7 +481,7 @@ func (f *fakeNode) DescribePartition(ctx context.Context, in *matchingpb.Describ
 			p.Stats.Ready++
 		}
 	}
-	if p.Stats.Ready > 0 {
+	if p.GetStats().GetReady() > 0 {
 		p.Stats.ByPriority = []*matchingpb.PriorityStats{{Priority: 3, Ready: p.GetStats().GetReady()}}
 	}
 	p.Pollers = []*matchingpb.Poller{{Identity: "someone", OpenPolls: 1}}
@@ -612,7 +612,6 @@ func pollTokens(t testing.TB, c *Client, n int) []*matchingpb.TaskGrant {
 }
 
 func settings(s Settings) func() Settings { return func() Settings { return s } }
-
 
 func newListener() *bufconn.Listener { return bufconn.Listen(1 << 20) }
 

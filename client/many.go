@@ -24,8 +24,8 @@ func (c *Client) CompleteTasks(ctx context.Context, in *matchingpb.CompleteTasks
 		},
 		refused: func(e *matchingpb.ItemError) *result { return &result{Error: e} },
 		merge: func(into *result, p *part[*matchingpb.GrantRefs, *result]) {
-			into.Errors = byIndex(place(into.Errors, p.at, p.err, p.result.GetErrors()))
-			into.AlreadyFinished = placeIndexes(into.AlreadyFinished, p.at, p.result.GetAlreadyFinished())
+			into.Errors = byIndex(place(into.GetErrors(), p.at, p.err, p.result.GetErrors()))
+			into.AlreadyFinished = placeIndexes(into.GetAlreadyFinished(), p.at, p.result.GetAlreadyFinished())
 		},
 		bad: func(into *result, e *matchingpb.ItemError) { into.Errors = append(into.Errors, e) },
 	}
@@ -48,7 +48,7 @@ func (c *Client) ReleaseTasks(ctx context.Context, in *matchingpb.ReleaseTasksRe
 		},
 		refused: func(e *matchingpb.ItemError) *result { return &result{Error: e} },
 		merge: func(into *result, p *part[*matchingpb.GrantRefs, *result]) {
-			into.Errors = byIndex(place(into.Errors, p.at, p.err, p.result.GetErrors()))
+			into.Errors = byIndex(place(into.GetErrors(), p.at, p.err, p.result.GetErrors()))
 		},
 		bad: func(into *result, e *matchingpb.ItemError) { into.Errors = append(into.Errors, e) },
 	}
@@ -79,16 +79,16 @@ func (c *Client) HeartbeatTasks(ctx context.Context, in *matchingpb.HeartbeatTas
 // mergeHeartbeats gives every token whose lease duration differs from the first
 // one's an exception.
 func mergeHeartbeats(into *matchingpb.HeartbeatResult, p *part[*matchingpb.GrantRefs, *matchingpb.HeartbeatResult]) {
-	into.Errors = byIndex(place(into.Errors, p.at, p.err, p.result.GetErrors()))
-	into.Cancelled = placeIndexes(into.Cancelled, p.at, p.result.GetCancelled())
+	into.Errors = byIndex(place(into.GetErrors(), p.at, p.err, p.result.GetErrors()))
+	into.Cancelled = placeIndexes(into.GetCancelled(), p.at, p.result.GetCancelled())
 	if p.err != nil {
 		return
 	}
-	if into.LeaseDuration == nil {
+	if into.GetLeaseDuration() == nil {
 		into.LeaseDuration = p.result.GetLeaseDuration()
 	}
 	for i, at := range p.at {
-		if lease := leaseOf(p.result, i); lease.AsDuration() != into.LeaseDuration.AsDuration() {
+		if lease := leaseOf(p.result, i); lease.AsDuration() != into.GetLeaseDuration().AsDuration() {
 			into.Exceptions = append(into.Exceptions, &matchingpb.ItemLease{Index: uint32(at), LeaseDuration: lease})
 		}
 	}

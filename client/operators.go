@@ -124,7 +124,7 @@ func (c *Client) DescribeTaskQueue(ctx context.Context, in *matchingpb.DescribeT
 	if len(out.GetMissing()) == len(answers) {
 		return nil, answer(failed)
 	}
-	if out.Counts == nil {
+	if out.GetCounts() == nil {
 		out.Counts = PartitionCounts{Counts: c.countsOf(q)}.Encode()
 	}
 	if in.GetIncludePollers() {
@@ -154,9 +154,9 @@ func addStats(sum, s *matchingpb.QueueStats) {
 			return cmp.Compare(a.GetPriority(), priority)
 		})
 		if !ok {
-			sum.ByPriority = slices.Insert(sum.ByPriority, at, &matchingpb.PriorityStats{Priority: p.GetPriority()})
+			sum.ByPriority = slices.Insert(sum.GetByPriority(), at, &matchingpb.PriorityStats{Priority: p.GetPriority()})
 		}
-		into := sum.ByPriority[at]
+		into := sum.GetByPriority()[at]
 		into.Ready += p.GetReady()
 		into.OldestReadyAt = earlier(into.GetOldestReadyAt(), p.GetOldestReadyAt())
 		into.AddRate += p.GetAddRate()
@@ -182,7 +182,7 @@ func addPollers(all map[string]*matchingpb.Poller, i int32, pollers []*matchingp
 		}
 		into.OpenPolls += p.GetOpenPolls()
 		into.Partitions = append(into.Partitions, i)
-		if into.LastSeenAt == nil || p.GetLastSeenAt().AsTime().After(into.GetLastSeenAt().AsTime()) {
+		if into.GetLastSeenAt() == nil || p.GetLastSeenAt().AsTime().After(into.GetLastSeenAt().AsTime()) {
 			into.LastSeenAt = p.GetLastSeenAt()
 		}
 	}

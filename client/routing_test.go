@@ -119,15 +119,15 @@ func TestErrorTable(t *testing.T) {
 		{name: "invalid", err: task.Errorf(task.Invalid, "bad"), times: 1, want: codes.InvalidArgument, calls: []string{"AddTask", ""}},
 		{name: "paused", err: task.Errorf(task.Paused, "later"), times: 1, want: codes.FailedPrecondition, calls: []string{"AddTask", ""}},
 		{name: "not owner", err: owner("n1", 5), times: 1, calls: []string{"AddTask", "AddTask"}},
-		{name: "not owner, no hint", err: owner("", 0), times: 3, calls: []string{"AddTask AddTask AddTask AddTask", ""}, most: 50 * time.Millisecond},
-		{name: "stale once", err: stale, times: 1, calls: []string{"AddTask AddTask", ""}},
-		{name: "stale for ever", err: stale, times: 9, want: codes.Unavailable, calls: []string{"AddTask AddTask", ""}},
-		{name: "not ready", err: task.Errorf(task.NotReady, "loading"), times: 3, calls: []string{"AddTask AddTask AddTask AddTask", ""}, most: 300 * time.Millisecond},
-		{name: "store away", err: task.Errorf(task.StoreUnavailable, "no disk"), times: 2, calls: []string{"AddTask AddTask AddTask", ""}, most: 60 * time.Millisecond},
+		{name: "not owner, no hint", err: owner("", 0), times: 3, calls: []string{"AddTask ", ""}, most: 50 * time.Millisecond},
+		{name: "stale once", err: stale, times: 1, calls: []string{"AddTask", ""}},
+		{name: "stale for ever", err: stale, times: 9, want: codes.Unavailable, calls: []string{"AddTask", ""}},
+		{name: "not ready", err: task.Errorf(task.NotReady, "loading"), times: 3, calls: []string{"AddTask ", ""}, most: 300 * time.Millisecond},
+		{name: "store away", err: task.Errorf(task.StoreUnavailable, "no disk"), times: 2, calls: []string{"AddTask ", ""}, most: 60 * time.Millisecond},
 		{name: "store away for ever", err: task.Errorf(task.StoreUnavailable, "no disk"), times: 99, want: codes.Unavailable, calls: []string{strings.TrimSpace(strings.Repeat("AddTask ", 9)), ""}, most: 4 * time.Second},
 		{name: "unknown", err: task.Errorf(task.OutcomeUnknown, "?"), times: 1, want: codes.Unknown, calls: []string{"AddTask", ""}},
-		{name: "unknown with request id", err: task.Errorf(task.OutcomeUnknown, "?"), times: 1, request: "r", calls: []string{"AddTask AddTask", ""}, most: 20 * time.Millisecond},
-		{name: "quota", err: quota, times: 1, calls: []string{"AddTask AddTask", ""}, most: 2400 * time.Millisecond},
+		{name: "unknown with request id", err: task.Errorf(task.OutcomeUnknown, "?"), times: 1, request: "r", calls: []string{"AddTask", ""}, most: 20 * time.Millisecond},
+		{name: "quota", err: quota, times: 1, calls: []string{"AddTask", ""}, most: 2400 * time.Millisecond},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -330,7 +330,9 @@ func TestPollsSpread(t *testing.T) {
 		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 4})})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 12 {
-			go func() { _, _ = w.client.PollTask(ctx, &matchingpb.PollTaskRequest{TaskQueue: wire.EncodeQueue(testQueue)}) }()
+			go func() {
+				_, _ = w.client.PollTask(ctx, &matchingpb.PollTaskRequest{TaskQueue: wire.EncodeQueue(testQueue)})
+			}()
 			synctest.Wait() // one after the other: each sees those before it
 		}
 		perPartition := map[int32]int{}

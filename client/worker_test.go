@@ -20,7 +20,7 @@ import (
 )
 
 // quiet is for tests that make things go wrong on purpose.
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // running is a worker that runs until it is stopped.
 type running struct {
@@ -69,7 +69,7 @@ func TestNewWorkerRefuses(t *testing.T) {
 
 func TestWorkerWorks(t *testing.T) {
 	for _, partitions := range []int32{1, 4} {
-		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+		t.Run(strconv.Itoa(int(partitions)), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: partitions})})
 				var now, most atomic.Int64

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -191,7 +192,7 @@ func TestIdleQueuesLeave(t *testing.T) {
 		names = 1_000_000
 	}
 	for i := range names {
-		b.PickRead(partition.Queue{Namespace: "ns", Name: fmt.Sprint(i), Type: partition.Activity}, counts(4)).Release()
+		b.PickRead(partition.Queue{Namespace: "ns", Name: strconv.Itoa(i), Type: partition.Activity}, counts(4)).Release()
 	}
 	if n := b.Queues(); n > MaxIdleQueues+1 {
 		t.Errorf("%d queues are kept, want at most %d and the held one", n, MaxIdleQueues)
@@ -208,7 +209,7 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	queues := make([]partition.Queue, 3*MaxIdleQueues)
 	for i := range queues {
-		queues[i] = partition.Queue{Namespace: "ns", Name: fmt.Sprint(i), Type: partition.Activity}
+		queues[i] = partition.Queue{Namespace: "ns", Name: strconv.Itoa(i), Type: partition.Activity}
 	}
 	kept := make([]map[int]*Token, 4)
 	for g := range kept {

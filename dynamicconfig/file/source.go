@@ -58,9 +58,8 @@ func (s *Source) open() error {
 	if err := s.judge(time.Now(), content, err); err != nil && !s.cfg.StartOnDefaults {
 		return fmt.Errorf("dynamic settings, %s: %w", s.cfg.Path, err)
 	}
-	var err2 error
-	s.metrics, err2 = s.instrument()
-	return err2
+	s.metrics, err = s.instrument()
+	return err
 }
 
 // Start begins to follow the file. It does nothing when called again or after

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -113,7 +114,9 @@ func commitUntilBroken(dir string, breaks func(errorfs.Op) bool) {
 // child runs a job and returns what it printed, what it logged and its status.
 func child(t *testing.T, dir, job string) (lines []string, log string, status int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a child that hangs is a failure
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), childDir+"="+dir, childJob+"="+job)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
