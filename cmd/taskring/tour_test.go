@@ -62,9 +62,14 @@ func TestTour(t *testing.T) {
 		d = 2 * time.Hour
 	}
 	ctx := limit(t, d)
-	want := plainSums(ctx, t, files)
+	sums := plainSums(ctx, t, files)
 	for name, killed := range map[string]bool{"killed between": false, "killed in the middle": true} {
 		t.Run(name, func(t *testing.T) {
+			files, want := files, sums
+			if !killed && !long() { // what holds without a kill shows with fewer files too
+				files = files[:500]
+				want = plainSums(ctx, t, files)
+			}
 			n := startNode(ctx, t)
 			n.addLines(ctx, files)
 			n.restart(ctx)

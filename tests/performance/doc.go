@@ -3,10 +3,10 @@
 // task.
 //
 // Each run starts a server of its own on an empty directory and checks every
-// task id; a run that lost a task, or handed one out twice, fails the whole
+// task id; the page has the median of each figure over several runs; a run that lost a task, or handed one out twice, fails the whole
 // measurement, and the page keeps its last content.
 //
-// Usage: performance -taskring BINARY -out PAGE [-scale N]. With -scale 100
-// each run has a hundredth of its tasks, which shows that the page can be
+// Usage: performance -taskring BINARY -out PAGE [-runs N] [-scale N]. With
+// -scale 100 each run has a hundredth of its tasks, which shows that the page can be
 // written but measures nothing.
 package main

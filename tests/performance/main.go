@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,26 +34,30 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	binary := flags.String("taskring", "bin/taskring", "the binary to measure")
 	page := flags.String("out", "docs/performance.md", "the page to write")
 	scale := flags.Int("scale", 1, "divides the number of tasks of each run")
+	runs := flags.Int("runs", 3, "how often each workload is run; the page has the medians")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("reading the flags: %w", err)
 	}
-	if *scale < 1 {
-		return fmt.Errorf("-scale is %d, it has to be at least 1", *scale)
+	if *scale < 1 || *runs < 1 {
+		return fmt.Errorf("-scale is %d and -runs %d, both have to be at least 1", *scale, *runs)
 	}
 	var results []result
 	for _, w := range workloads() {
 		w.tasks = max(1, w.tasks / *scale)
 		_, _ = fmt.Fprintln(log, "taskring", strings.Join(w.args(), " "))
-		figures, err := measure(ctx, *binary, w)
-		if err != nil {
-			return fmt.Errorf("taskring %s: %w", strings.Join(w.args(), " "), err)
+		measured := make([]figures, *runs)
+		for i := range measured {
+			var err error
+			if measured[i], err = measure(ctx, *binary, w); err != nil {
+				return fmt.Errorf("taskring %s: %w", strings.Join(w.args(), " "), err)
+			}
 		}
-		results = append(results, result{w, figures})
+		results = append(results, result{w, medians(measured)})
 	}
 	if err := os.MkdirAll(filepath.Dir(*page), 0o750); err != nil {
 		return fmt.Errorf("making the folder of the page: %w", err)
 	}
-	if err := os.WriteFile(*page, render(thisMachine(), results), 0o600); err != nil {
+	if err := os.WriteFile(*page, render(thisMachine(), *runs, results), 0o600); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
@@ -112,7 +117,35 @@ type figures struct {
 	CallsPerTask       *float64 `json:"calls_per_task"`
 }
 
-// result is a run and what it gave.
+// all returns every figure that has a median, always in the same order.
+func (f *figures) all() []**float64 {
+	return []**float64{
+		&f.AddsPerS, &f.TasksPerS, &f.DrainPerS, &f.AddP50US, &f.AddP99US, &f.LatP50US, &f.LatP99US,
+		&f.ServerCPUUSPerTask, &f.ClientCPUUSPerTask, &f.ServerMaxRSSMB, &f.CommitsPerTask, &f.RecordsPerTask, &f.CallsPerTask,
+	}
+}
+
+// medians returns the median of each figure over the runs that have it.
+func medians(runs []figures) figures {
+	var m figures
+	for i, into := range m.all() {
+		var values []float64
+		for r := range runs {
+			if v := *runs[r].all()[i]; v != nil {
+				values = append(values, *v)
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		slices.Sort(values)
+		median := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		*into = &median
+	}
+	return m
+}
+
+// result is a workload and what its runs gave.
 type result struct {
 	workload
 	figures

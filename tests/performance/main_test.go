@@ -38,7 +38,7 @@ func TestPageHoldsEveryRun(t *testing.T) {
 func TestMachineIsNamed(t *testing.T) {
 	m := machine{cpu: "Example CPU", cores: 2, memory: "4 kB", kernel: "6.1", golang: "go1.26"}
 	want := "Machine: Example CPU, 2 cores, 4 kB memory, Linux 6.1, go1.26.\n"
-	if page := string(render(m, nil)); !strings.Contains(page, want) {
+	if page := string(render(m, 3, nil)); !strings.Contains(page, want) {
 		t.Errorf("the page lacks %q:\n%s", want, page)
 	}
 }
@@ -63,5 +63,20 @@ func TestWrongRunLeavesThePageAlone(t *testing.T) {
 				t.Errorf("the page is now %q (%v), want it left as it was", content, err)
 			}
 		})
+	}
+}
+
+func TestMedians(t *testing.T) {
+	figure := func(v float64) *float64 { return &v }
+	m := medians([]figures{
+		{AddsPerS: figure(30), TasksPerS: figure(1)},
+		{AddsPerS: figure(10), TasksPerS: figure(2)},
+		{AddsPerS: figure(20)},
+	})
+	if *m.AddsPerS != 20 || *m.TasksPerS != 1.5 || m.DrainPerS != nil {
+		t.Errorf("got %v, %v, %v, want 20, 1.5 and none", *m.AddsPerS, *m.TasksPerS, m.DrainPerS)
+	}
+	if got := len(m.all()); got != 13 {
+		t.Errorf("%d figures have medians, want 13", got)
 	}
 }

@@ -65,10 +65,11 @@ worker costs the store at most 2 records, one that is drained from the backlog a
 `
 
 // render returns the whole page.
-func render(m machine, results []result) []byte {
+func render(m machine, runs int, results []result) []byte {
 	var b bytes.Buffer
 	b.WriteString(intro)
 	fmt.Fprintf(&b, "Machine: %s, %d cores, %s memory, Linux %s, %s.\n\n", m.cpu, m.cores, m.memory, m.kernel, m.golang)
+	fmt.Fprintf(&b, "Each figure is the median of %d runs.\n\n", runs)
 	writeTable(&b, []string{"run", "adds/s", "tasks/s", "drained/s", "add p50 us", "p99", "add to receive p50 us", "p99"}, results,
 		func(f figures) []*float64 {
 			return []*float64{f.AddsPerS, f.TasksPerS, f.DrainPerS, f.AddP50US, f.AddP99US, f.LatP50US, f.LatP99US}
