@@ -44,8 +44,9 @@ test-long: test ## The same, with every seed, round and file (hours)
 check: test bench-module tidy clean-tree ## test, the benchmark module, tidy go.mod, nothing uncommitted
 
 .PHONY: bench
-bench: build ## Measure the three modes and write docs/performance.md
+bench: build ## Measure the three modes and the ring, write docs/performance.md and the tables of docs/routing.md
 	@$(GO) run ./tests/performance -taskring bin/taskring -out docs/performance.md
+	@$(GO) run ./tests/ringtables -out docs/routing.md
 
 .PHONY: generate
 generate: prepare ## Write generated code and pages anew

@@ -35,8 +35,7 @@ func (c *Client) AddTask(ctx context.Context, in *matchingpb.AddTaskRequest, opt
 	if err != nil {
 		return nil, answer(err)
 	}
-	ctx, cancel := bounded(ctx, s.Timeout)
-	defer cancel()
+	ctx = capped(ctx, s.Timeout)
 	item := addItem{req: in}
 	t := c.addTrip(target, in.GetOptions().GetRequestId(), &item)
 	for {
@@ -208,10 +207,30 @@ func (g *addGroup) add(w *addWaiter) {
 	if w.item.counts.Managed {
 		g.batch.EstimatedTasks += w.item.estimated
 	}
-	if o := w.item.req.GetOptions(); o != g.batch.GetCommon() && !proto.Equal(o, g.batch.GetCommon()) {
+	if o := w.item.req.GetOptions(); !sameOptions(o, g.batch.GetCommon()) {
 		g.batch.Exceptions = append(g.batch.Exceptions, &matchingpb.ItemOptions{Index: uint32(len(g.waiters)), Options: o})
 	}
 	g.waiters = append(g.waiters, w)
+}
+
+// sameOptions compares what most tasks have by hand: proto.Equal takes as long as
+// all else that is done for an item.
+func sameOptions(a, b *matchingpb.TaskOptions) bool {
+	switch {
+	case a == b:
+		return true
+	case isPlain(a) && isPlain(b):
+		return a.GetPriority() == b.GetPriority() && a.GetDurability() == b.GetDurability() && a.GetMaxAttempts() == b.GetMaxAttempts() &&
+			a.GetRequestId() == b.GetRequestId() && a.GetFairnessKey() == b.GetFairnessKey() && a.GetFairnessWeight() == b.GetFairnessWeight()
+	default:
+		return proto.Equal(a, b)
+	}
+}
+
+// isPlain reports whether options have nothing but numbers and texts.
+func isPlain(o *matchingpb.TaskOptions) bool {
+	return len(o.GetHeaders()) == 0 && o.GetStart() == nil && o.GetExpiry() == nil && o.GetRetryPolicy() == nil && o.GetLeaseDuration() == nil &&
+		len(o.ProtoReflect().GetUnknown()) == 0
 }
 
 func (g *addGroup) fail(err error) {

@@ -14,6 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/task"
@@ -172,8 +175,9 @@ func TestCallerThatGivesUp(t *testing.T) {
 				t.Errorf("%s, who stayed, got %v", p, r.err)
 			}
 		}
-		var stored []string
-		for _, f := range w.nodes["n0"].tasks[testQueue.Partition(0)] {
+		tasks := w.nodes["n0"].tasks[testQueue.Partition(0)]
+		stored := make([]string, 0, len(tasks))
+		for _, f := range tasks {
 			stored = append(stored, string(f.payload))
 		}
 		slices.Sort(stored)
@@ -228,7 +232,7 @@ func TestEachLeavesAtItsDeadline(t *testing.T) {
 		synctest.Wait()
 		var deadline time.Duration
 		w.nodes["n0"].mu.Lock()
-		w.nodes["n0"].before = func(ctx context.Context, method string, _ partition.ID) error {
+		w.nodes["n0"].before = func(ctx context.Context, _ string, _ partition.ID) error {
 			d, _ := ctx.Deadline()
 			deadline = d.Sub(began)
 			<-ctx.Done()
@@ -346,7 +350,7 @@ func TestFullBatchesLeaveBesideACall(t *testing.T) {
 					return errors.Join(g.before(ctx, method, id), g2.before(ctx, method, id))
 				}
 				w.nodes["n0"].mu.Unlock()
-				var payloads []string
+				payloads := make([]string, 0, 100)
 				for i := range 100 {
 					payloads = append(payloads, fmt.Sprintf("%0100d", i))
 				}
@@ -451,4 +455,36 @@ func TestCompletionsAndHeartbeatsAreJoined(t *testing.T) {
 			t.Errorf("states %v, want 40 done", s)
 		}
 	})
+}
+
+// TestSameOptions holds the comparison by hand to proto.Equal, for each field of
+// the options alone.
+func TestSameOptions(t *testing.T) {
+	list := []*matchingpb.TaskOptions{
+		nil,
+		{},
+		{Headers: map[string]string{"a": "b"}},
+		{Priority: 1},
+		{FairnessKey: "k"},
+		{FairnessWeight: 2},
+		{Start: &matchingpb.TaskOptions_Delay{Delay: durationpb.New(time.Second)}},
+		{Start: &matchingpb.TaskOptions_NotBefore{NotBefore: timestamppb.New(time.Unix(1, 0))}},
+		{Expiry: durationpb.New(time.Second)},
+		{MaxAttempts: 3},
+		{RetryPolicy: &matchingpb.RetryPolicy{Jitter: 0.1}},
+		{LeaseDuration: durationpb.New(time.Second)},
+		{Durability: matchingpb.Durability_DURABILITY_HAND_OFF},
+		{RequestId: "r"},
+	}
+	if fields := list[1].ProtoReflect().Descriptor().Fields().Len(); fields != len(list)-2 {
+		t.Errorf("TaskOptions has %d fields, %d are compared here: teach sameOptions the new ones", fields, len(list)-2)
+	}
+	for i, a := range list {
+		for j, b := range list {
+			same := i == j || i+j == 1 // none and empty mean the same
+			if got := sameOptions(proto.CloneOf(a), b); got != same {
+				t.Errorf("sameOptions(%v, %v) = %v", a, b, got)
+			}
+		}
+	}
 }

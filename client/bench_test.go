@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,7 @@ func (e *echo) AddTasks(_ context.Context, in *matchingpb.AddTasksRequest) (*mat
 
 // newEcho returns a client and a bare stub of the same server.
 func newEcho(b *testing.B) (*Client, matchingpb.MatchingServiceClient) {
+	b.Helper()
 	w := &world{parts: map[string]*served{}}
 	p := &served{server: grpc.NewServer(), listener: newListener()}
 	matchingpb.RegisterMatchingServiceServer(p.server, &echo{})
@@ -108,7 +110,7 @@ func BenchmarkJointAdds(b *testing.B) {
 }
 
 func BenchmarkRouteStatic(b *testing.B) {
-	var ring StaticRing
+	ring := make(StaticRing, 0, 100)
 	for i := range 100 {
 		ring = append(ring, fmt.Sprintf("10.0.0.%d:7233", i))
 	}

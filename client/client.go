@@ -32,6 +32,9 @@ func NewLoadBalancer() *LoadBalancer { return balance.New(rand.Int32N) }
 // where a partition lies.
 type RoutingClient interface {
 	matchingpb.MatchingServiceClient
+
+	// Route returns the gRPC address of the node that owns a partition, or an
+	// error when no node is known.
 	Route(id partition.ID) (address string, err error)
 }
 

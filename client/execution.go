@@ -127,8 +127,7 @@ const settleFor = 30 * time.Second
 
 // insist repeats an answer while the node is away.
 func (r *run) insist(ctx context.Context, answer func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, settleFor)
-	defer cancel()
+	began := time.Now()
 	for n := 1; ; n++ {
 		err := wire.FromStatus(answer(ctx))
 		if err == nil {
@@ -139,7 +138,7 @@ func (r *run) insist(ctx context.Context, answer func(context.Context) error) er
 		default:
 			return err
 		}
-		if pause(ctx, retryPoll(n), err) != nil || ctx.Err() != nil {
+		if time.Since(began) >= settleFor || pause(ctx, retryPoll(n), err) != nil {
 			return err
 		}
 	}

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/taskring/taskring/matching/matchingpb"
@@ -65,96 +61,12 @@ func newFakeNode(address string) *fakeNode {
 	}
 }
 
-// begin notes a call and lets the test stop it.
-func (f *fakeNode) begin(ctx context.Context, method string, id partition.ID) error {
-	f.mu.Lock()
-	f.calls = append(f.calls, method)
-	before, counts := f.before, f.counts
-	f.mu.Unlock()
-	_ = counts.SetTrailer(ctx)
-	if before == nil {
-		return nil
-	}
-	return wire.ToStatus(before(ctx, method, id))
-}
-
-// part lets the test stop the part of a batch.
-func (f *fakeNode) part(ctx context.Context, method string, id partition.ID) *matchingpb.ItemError {
-	f.mu.Lock()
-	before := f.before
-	f.mu.Unlock()
-	if before == nil {
-		return nil
-	}
-	if err := before(ctx, method, id); err != nil {
-		return wire.ItemErrorOf(0, err)
-	}
-	return nil
-}
-
-func (f *fakeNode) count(method string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for _, m := range f.calls {
-		if m == method {
-			n++
-		}
-	}
-	return n
-}
-
-func (f *fakeNode) seen() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.calls)
-}
-
-func (f *fakeNode) reported() *matchingpb.PartitionCounts {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.counts.Encode()
-}
-
-// states returns how many tasks are in each state.
-func (f *fakeNode) states() map[string]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := map[string]int{}
-	for _, list := range f.tasks {
-		for _, t := range list {
-			out[t.state]++
-		}
-	}
-	return out
-}
-
-func (f *fakeNode) notifyLocked() {
-	close(f.changed)
-	f.changed = make(chan struct{})
-}
-
 func idOf(q *matchingpb.TaskQueuePartition) partition.ID {
 	id, err := wire.DecodePartition("task_queue", q)
 	if err != nil {
 		panic(fmt.Sprintf("the client sent a request to a node that names no partition: %v", err))
 	}
 	return id
-}
-
-func (f *fakeNode) add(id partition.ID, payload []byte) (uint64, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.refuse != nil {
-		if err := f.refuse(string(payload)); err != nil {
-			return 0, err
-		}
-	}
-	f.lastID++
-	made := task.MakeID(1, f.lastID)
-	f.tasks[id] = append(f.tasks[id], &fakeTask{id: made, payload: payload, attempt: 1, state: "ready"})
-	f.notifyLocked()
-	return uint64(made), nil
 }
 
 func (f *fakeNode) AddTask(ctx context.Context, in *matchingpb.AddTaskRequest) (*matchingpb.AddTaskResponse, error) {
@@ -221,58 +133,6 @@ func (f *fakeNode) PollTask(ctx context.Context, in *matchingpb.PollTaskRequest)
 	}
 }
 
-// grant returns an answer, or what to wait for.
-func (f *fakeNode) grant(ctx context.Context, id partition.ID, in *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.cancelled[in.GetPollId()] {
-		return &matchingpb.PollTaskResponse{EmptyReason: matchingpb.EmptyReason_EMPTY_REASON_CANCELLED, Counts: f.counts.Encode()}, nil
-	}
-	var granted []wire.Granted
-	for _, t := range f.tasks[id] {
-		if t.state != "ready" || len(granted) == max(int(in.GetMaxTasks()), 1) || ctx.Err() != nil {
-			continue
-		}
-		t.state = "leased"
-		t.delivery++
-		granted = append(granted, wire.Granted{
-			Store: task.StoreID{1}, Partition: id, Attempt: t.attempt, Lease: f.lease,
-			Grant: task.Grant{ID: t.id, Delivery: t.delivery, Epoch: 1},
-			Task:  &task.Task{ID: t.id, Payload: t.payload, Priority: task.DefaultPriority, AddedAt: task.At(time.Now())},
-		})
-	}
-	if len(granted) == 0 {
-		return nil, f.changed
-	}
-	out := &matchingpb.PollTaskResponse{Counts: f.counts.Encode()}
-	if in.GetFormat() == matchingpb.GrantFormat_GRANT_FORMAT_COLUMNS {
-		out.Batches = wire.EncodeColumns(granted)
-	} else {
-		out.Tasks = wire.EncodeTokens(granted)
-	}
-	return out, nil
-}
-
-// settleGrant moves a leased task to another state, under the rules of tokens.
-func (f *fakeNode) settleGrant(id partition.ID, g task.Grant, state string) (finished bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, t := range f.tasks[id] {
-		switch {
-		case t.id != g.ID:
-		case t.state == "done":
-			return true, nil
-		case t.state != "leased" || t.delivery != g.Delivery:
-			return false, task.Errorf(task.LeaseLost, "task %v is %s, delivery %d", t.id, t.state, t.delivery)
-		default:
-			t.state = state
-			f.notifyLocked()
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
 func (f *fakeNode) CompleteTask(ctx context.Context, in *matchingpb.CompleteTaskRequest) (*matchingpb.CompleteTaskResponse, error) {
 	token, err := wire.ParseToken(in.GetToken())
 	if err != nil {
@@ -283,17 +143,6 @@ func (f *fakeNode) CompleteTask(ctx context.Context, in *matchingpb.CompleteTask
 	}
 	finished, err := f.settleGrant(token.Partition, token.Grant, "done")
 	return &matchingpb.CompleteTaskResponse{AlreadyFinished: finished}, wire.ToStatus(err)
-}
-
-// eachGrant calls visit for every grant of refs.
-func (f *fakeNode) eachGrant(m *matchingpb.GrantRefs, visit func(i int, id partition.ID, g task.Grant)) {
-	r, err := wire.Decoder{Limits: wire.Limits{}.WithDefaults()}.Refs("batch", m)
-	if err != nil {
-		panic(fmt.Sprintf("the client sent refs that no node reads: %v", err))
-	}
-	for i := range r.Len() {
-		visit(i, r.Partition, r.Grant(i))
-	}
 }
 
 func (f *fakeNode) CompleteTasks(ctx context.Context, in *matchingpb.CompleteTasksRequest) (*matchingpb.CompleteTasksResponse, error) {
@@ -407,16 +256,6 @@ func (f *fakeNode) HeartbeatTask(ctx context.Context, in *matchingpb.HeartbeatTa
 	return &matchingpb.HeartbeatTaskResponse{LeaseDuration: durationpb.New(f.lease)}, nil
 }
 
-func (f *fakeNode) hear(id task.ID) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.beats[id]++
-	if f.heard != nil {
-		return f.heard(id)
-	}
-	return nil
-}
-
 func (f *fakeNode) HeartbeatTasks(ctx context.Context, in *matchingpb.HeartbeatTasksRequest) (*matchingpb.HeartbeatTasksResponse, error) {
 	if err := f.begin(ctx, "HeartbeatTasks", partition.ID{}); err != nil {
 		return nil, err
@@ -453,166 +292,159 @@ func (f *fakeNode) CancelPoll(ctx context.Context, in *matchingpb.CancelPollRequ
 	return &matchingpb.CancelPollResponse{Found: true}, nil
 }
 
-func (f *fakeNode) GetTask(ctx context.Context, in *matchingpb.GetTaskRequest) (*matchingpb.GetTaskResponse, error) {
-	id := idOf(in.GetTaskQueue())
-	if err := f.begin(ctx, "GetTask", id); err != nil {
-		return nil, err
+// begin notes a call and lets the test stop it.
+func (f *fakeNode) begin(ctx context.Context, method string, id partition.ID) error {
+	f.mu.Lock()
+	f.calls = append(f.calls, method)
+	before, counts := f.before, f.counts
+	f.mu.Unlock()
+	_ = counts.SetTrailer(ctx)
+	if before == nil {
+		return nil
 	}
+	return wire.ToStatus(before(ctx, method, id))
+}
+
+// part lets the test stop the part of a batch.
+func (f *fakeNode) part(ctx context.Context, method string, id partition.ID) *matchingpb.ItemError {
+	f.mu.Lock()
+	before := f.before
+	f.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	if err := before(ctx, method, id); err != nil {
+		return wire.ItemErrorOf(0, err)
+	}
+	return nil
+}
+
+func (f *fakeNode) count(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, t := range f.tasks[id] {
-		if uint64(t.id) == in.GetId() {
-			return &matchingpb.GetTaskResponse{Task: &matchingpb.TaskDescription{Id: in.GetId(), Partition: in.GetTaskQueue(), Payload: t.payload}}, nil
+	n := 0
+	for _, m := range f.calls {
+		if m == method {
+			n++
 		}
 	}
-	return nil, wire.ToStatus(task.Errorf(task.NotFound, "task %d", in.GetId()))
+	return n
 }
 
-func (f *fakeNode) DescribePartition(ctx context.Context, in *matchingpb.DescribePartitionRequest) (*matchingpb.DescribePartitionResponse, error) {
-	id := idOf(in.GetTaskQueue())
-	if err := f.begin(ctx, "DescribePartition", id); err != nil {
-		return nil, err
-	}
+func (f *fakeNode) seen() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := &matchingpb.PartitionDescription{Partition: id.Number, Loaded: true, Stats: &matchingpb.QueueStats{}, Counts: f.counts.Encode()}
-	for _, t := range f.tasks[id] {
-		if t.state == "ready" {
-			p.Stats.Ready++
-		}
-	}
-	if p.GetStats().GetReady() > 0 {
-		p.Stats.ByPriority = []*matchingpb.PriorityStats{{Priority: 3, Ready: p.GetStats().GetReady()}}
-	}
-	p.Pollers = []*matchingpb.Poller{{Identity: "someone", OpenPolls: 1}}
-	return &matchingpb.DescribePartitionResponse{TaskQueue: in.GetTaskQueue(), Partition: p}, nil
+	return slices.Clone(f.calls)
 }
 
-func (f *fakeNode) PeekTasks(ctx context.Context, in *matchingpb.PeekTasksRequest) (*matchingpb.PeekTasksResponse, error) {
-	id := idOf(in.GetTaskQueue())
-	if err := f.begin(ctx, "PeekTasks", id); err != nil {
-		return nil, err
-	}
+func (f *fakeNode) reported() *matchingpb.PartitionCounts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := len(in.GetPageToken()) // as many tasks as the token is long were shown
-	out := &matchingpb.PeekTasksResponse{}
-	if list := f.tasks[id]; at < len(list) {
-		out.Tasks = []*matchingpb.TaskDescription{{Id: uint64(list[at].id), Partition: in.GetTaskQueue()}}
-		if at+1 < len(list) {
-			out.NextPageToken = in.GetPageToken() + "x"
+	return f.counts.Encode()
+}
+
+// states returns how many tasks are in each state.
+func (f *fakeNode) states() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[string]int{}
+	for _, list := range f.tasks {
+		for _, t := range list {
+			out[t.state]++
 		}
-	}
-	return out, nil
-}
-
-func (f *fakeNode) ListTaskQueues(ctx context.Context, _ *matchingpb.ListTaskQueuesRequest) (*matchingpb.ListTaskQueuesResponse, error) {
-	if err := f.begin(ctx, "ListTaskQueues", partition.ID{}); err != nil {
-		return nil, err
-	}
-	return &matchingpb.ListTaskQueuesResponse{TaskQueues: []*matchingpb.TaskQueueSummary{{TaskQueue: wire.EncodeQueue(testQueue)}}}, nil
-}
-
-// world is some fake nodes and a client.
-type world struct {
-	client *Client
-	nodes  map[string]*fakeNode
-
-	mu    sync.Mutex
-	parts map[string]*served // those that are up
-}
-
-// served is a fake node behind a connection that can be cut.
-type served struct {
-	server   *grpc.Server
-	listener *bufconn.Listener
-}
-
-var testQueue = partition.Queue{Namespace: "ns", Name: "orders", Type: partition.Activity}
-
-// newWorld starts nodes n0, n1, ... and a client of them. It ends with the test,
-// or bubble.
-func newWorld(t testing.TB, nodes int, options Options) *world {
-	w := &world{nodes: map[string]*fakeNode{}, parts: map[string]*served{}}
-	for i := range nodes {
-		address := fmt.Sprintf("n%d", i)
-		w.nodes[address] = newFakeNode(address)
-		w.serve(address)
-		if options.Ring == nil {
-			options.Addresses = append(options.Addresses, address)
-		}
-	}
-	options.DialOptions = append(options.DialOptions, grpc.WithContextDialer(w.dial))
-	c, err := NewClient(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.client = c
-	t.Cleanup(func() {
-		c.Stop()
-		for address := range w.nodes {
-			w.cut(address)
-		}
-	})
-	return w
-}
-
-func (w *world) dial(ctx context.Context, address string) (net.Conn, error) {
-	w.mu.Lock()
-	p := w.parts[address]
-	w.mu.Unlock()
-	if p == nil {
-		return nil, errors.New("connection refused")
-	}
-	return p.listener.DialContext(ctx)
-}
-
-func (w *world) serve(address string) {
-	p := &served{server: grpc.NewServer(), listener: newListener()}
-	matchingpb.RegisterMatchingServiceServer(p.server, w.nodes[address])
-	go func() { _ = p.server.Serve(p.listener) }()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.parts[address] = p
-}
-
-// cut kills a node's server; its tasks stay.
-func (w *world) cut(address string) {
-	w.mu.Lock()
-	p := w.parts[address]
-	delete(w.parts, address)
-	w.mu.Unlock()
-	if p != nil {
-		p.server.Stop()
-		_ = p.listener.Close()
-	}
-}
-
-func addRequest(payload string) *matchingpb.AddTaskRequest {
-	return &matchingpb.AddTaskRequest{TaskQueue: wire.EncodeQueue(testQueue), Payload: []byte(payload)}
-}
-
-func mustAdd(t testing.TB, c *Client, payload string) *matchingpb.AddTaskResponse {
-	t.Helper()
-	out, err := c.AddTask(t.Context(), addRequest(payload))
-	if err != nil {
-		t.Fatalf("adding %q: %v", payload, err)
 	}
 	return out
 }
 
-// pollTokens takes up to n tasks.
-func pollTokens(t testing.TB, c *Client, n int) []*matchingpb.TaskGrant {
-	t.Helper()
-	out, err := c.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: wire.EncodeQueue(testQueue), MaxTasks: int32(n), Wait: durationpb.New(0)})
-	if err != nil {
-		t.Fatalf("polling: %v", err)
-	}
-	return out.GetTasks()
+func (f *fakeNode) notifyLocked() {
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
-func settings(s Settings) func() Settings { return func() Settings { return s } }
+func (f *fakeNode) add(id partition.ID, payload []byte) (uint64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refuse != nil {
+		if err := f.refuse(string(payload)); err != nil {
+			return 0, err
+		}
+	}
+	f.lastID++
+	made := task.MakeID(1, f.lastID)
+	f.tasks[id] = append(f.tasks[id], &fakeTask{id: made, payload: payload, attempt: 1, state: "ready"})
+	f.notifyLocked()
+	return uint64(made), nil
+}
 
-func newListener() *bufconn.Listener { return bufconn.Listen(1 << 20) }
+// grant returns an answer, or what to wait for.
+func (f *fakeNode) grant(ctx context.Context, id partition.ID, in *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancelled[in.GetPollId()] {
+		return &matchingpb.PollTaskResponse{EmptyReason: matchingpb.EmptyReason_EMPTY_REASON_CANCELLED, Counts: f.counts.Encode()}, nil
+	}
+	var granted []wire.Granted
+	for _, t := range f.tasks[id] {
+		if t.state != "ready" || len(granted) == max(int(in.GetMaxTasks()), 1) || ctx.Err() != nil {
+			continue
+		}
+		t.state = "leased"
+		t.delivery++
+		granted = append(granted, wire.Granted{
+			Store: task.StoreID{1}, Partition: id, Attempt: t.attempt, Lease: f.lease,
+			Grant: task.Grant{ID: t.id, Delivery: t.delivery, Epoch: 1},
+			Task:  &task.Task{ID: t.id, Payload: t.payload, Priority: task.DefaultPriority, AddedAt: task.At(time.Now())},
+		})
+	}
+	if len(granted) == 0 {
+		return nil, f.changed
+	}
+	out := &matchingpb.PollTaskResponse{Counts: f.counts.Encode()}
+	if in.GetFormat() == matchingpb.GrantFormat_GRANT_FORMAT_COLUMNS {
+		out.Batches = wire.EncodeColumns(granted)
+	} else {
+		out.Tasks = wire.EncodeTokens(granted)
+	}
+	return out, nil
+}
 
-func now() time.Time { return time.Now() }
+// settleGrant moves a leased task to another state, under the rules of tokens.
+func (f *fakeNode) settleGrant(id partition.ID, g task.Grant, state string) (finished bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.tasks[id] {
+		switch {
+		case t.id != g.ID:
+		case t.state == "done":
+			return true, nil
+		case t.state != "leased" || t.delivery != g.Delivery:
+			return false, task.Errorf(task.LeaseLost, "task %v is %s, delivery %d", t.id, t.state, t.delivery)
+		default:
+			t.state = state
+			f.notifyLocked()
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// eachGrant calls visit for every grant of refs.
+func (f *fakeNode) eachGrant(m *matchingpb.GrantRefs, visit func(i int, id partition.ID, g task.Grant)) {
+	r, err := wire.Decoder{Limits: wire.Limits{}.WithDefaults()}.Refs("batch", m)
+	if err != nil {
+		panic(fmt.Sprintf("the client sent refs that no node reads: %v", err))
+	}
+	for i := range r.Len() {
+		visit(i, r.Partition, r.Grant(i))
+	}
+}
+
+func (f *fakeNode) hear(id task.ID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.beats[id]++
+	if f.heard != nil {
+		return f.heard(id)
+	}
+	return nil
+}

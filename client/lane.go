@@ -24,7 +24,8 @@ import (
 // Each caller waits with its own context. One that gives up leaves at once; if
 // its item was not sent by then it never is, and the others do not notice.
 type lane[I, R any] struct {
-	limits limits
+	// limits is asked at each use, without locks.
+	limits func() limits
 	// alone makes the plain unary call.
 	alone func(ctx context.Context, item I) (R, error)
 	// joint makes one call for all items and settles each of them. The context
@@ -73,6 +74,7 @@ func (w *waiter[I, R]) settle(result R, err error) {
 
 // do makes the call for one item of about size bytes, alone or with others.
 func (l *lane[I, R]) do(ctx context.Context, item I, size int) (R, error) {
+	bounds := l.limits()
 	l.mu.Lock()
 	if l.mu.inFlight == 0 {
 		l.mu.inFlight, l.mu.began = 1, time.Now()
@@ -81,7 +83,7 @@ func (l *lane[I, R]) do(ctx context.Context, item I, size int) (R, error) {
 		return l.first(ctx, item, size)
 	}
 	w := l.enqueueLocked(ctx, item, size)
-	beside := l.mayLeaveLocked()
+	beside := l.mayLeaveLocked(bounds)
 	if beside {
 		l.mu.inFlight++
 		l.mu.began = time.Now()
@@ -129,15 +131,15 @@ func (l *lane[I, R]) enqueueLocked(ctx context.Context, item I, size int) *waite
 
 // mayLeaveLocked reports whether what waits may leave beside the calls in
 // flight.
-func (l *lane[I, R]) mayLeaveLocked() bool {
-	if l.mu.inFlight >= l.limits.calls {
+func (l *lane[I, R]) mayLeaveLocked(bounds limits) bool {
+	if l.mu.inFlight >= bounds.calls {
 		return false
 	}
-	return l.fullLocked() || time.Since(l.mu.began) >= l.limits.stuck
+	return l.fullLocked(bounds) || time.Since(l.mu.began) >= bounds.stuck
 }
 
-func (l *lane[I, R]) fullLocked() bool {
-	return l.mu.bytes >= l.limits.bytes || len(l.mu.waiting) >= l.limits.items
+func (l *lane[I, R]) fullLocked(bounds limits) bool {
+	return l.mu.bytes >= bounds.bytes || len(l.mu.waiting) >= bounds.items
 }
 
 func (l *lane[I, R]) wait(ctx context.Context, w *waiter[I, R]) (R, error) {
@@ -181,17 +183,18 @@ func (l *lane[I, R]) send() {
 // while another call is in flight, unless a batch is full: what waits then
 // leaves with the other's sender.
 func (l *lane[I, R]) take() []*waiter[I, R] {
+	bounds := l.limits()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dropGoneLocked()
-	if len(l.mu.waiting) == 0 || (l.mu.inFlight > 1 && !l.fullLocked()) {
+	if len(l.mu.waiting) == 0 || (l.mu.inFlight > 1 && !l.fullLocked(bounds)) {
 		l.mu.inFlight--
 		return nil
 	}
 	n, bytes := 0, 0
-	for n < len(l.mu.waiting) && n < l.limits.items {
+	for n < len(l.mu.waiting) && n < bounds.items {
 		size := l.mu.waiting[n].size
-		if n > 0 && bytes+size > l.limits.bytes {
+		if n > 0 && bytes+size > bounds.bytes {
 			break
 		}
 		bytes += size
@@ -262,7 +265,7 @@ func (l *lane[I, R]) leave(w *waiter[I, R]) {
 // caller sends (they all send the same), ends at the latest deadline, and is
 // cancelled once every caller gave up.
 func (l *lane[I, R]) together(batch []*waiter[I, R]) (context.Context, context.CancelFunc) {
-	ctx := context.WithoutCancel(batch[0].ctx)
+	ctx := untimed(context.WithoutCancel(batch[0].ctx))
 	var cancel context.CancelFunc
 	if latest, ok := latestDeadline(batch); ok {
 		ctx, cancel = context.WithDeadline(ctx, latest)

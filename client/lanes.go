@@ -49,13 +49,16 @@ func (n *node) left(key string, l *lanes) {
 }
 
 func (n *node) newLanes() *lanes {
-	s := n.client.settings()
-	bounds := limits{calls: s.BatchCalls, bytes: s.BatchBytes, items: s.BatchItems, stuck: s.BatchStuck}
-	l := &lanes{}
-	l.adds.limits, l.adds.group, l.adds.alone, l.adds.joint = bounds, &n.client.group, n.addAlone, n.addTogether
-	l.completes.limits, l.completes.group, l.completes.alone, l.completes.joint = bounds, &n.client.group, n.completeAlone, n.completeTogether
-	l.heartbeats.limits, l.heartbeats.group, l.heartbeats.alone, l.heartbeats.joint = bounds, &n.client.group, n.heartbeatAlone, n.heartbeatTogether
+	group, l := &n.client.group, &lanes{}
+	l.adds.limits, l.adds.group, l.adds.alone, l.adds.joint = n.client.laneLimits, group, n.addAlone, n.addTogether
+	l.completes.limits, l.completes.group, l.completes.alone, l.completes.joint = n.client.laneLimits, group, n.completeAlone, n.completeTogether
+	l.heartbeats.limits, l.heartbeats.group, l.heartbeats.alone, l.heartbeats.joint = n.client.laneLimits, group, n.heartbeatAlone, n.heartbeatTogether
 	return l
+}
+
+func (c *Client) laneLimits() limits {
+	s := c.settings()
+	return limits{calls: s.BatchCalls, bytes: s.BatchBytes, items: s.BatchItems, stuck: s.BatchStuck}
 }
 
 // metadataKey writes down what a context sends along; equal metadata gives

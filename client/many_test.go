@@ -1,8 +1,9 @@
 package client
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -12,24 +13,26 @@ import (
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
 )
 
 // spread returns a world of 3 nodes and 6 partitions.
-func spread(t testing.TB) *world {
-	return newWorld(t, 3, Options{Settings: settings(Settings{WritePartitions: 6})})
+func spread(tb testing.TB) *world {
+	tb.Helper()
+	return newWorld(tb, 3, Options{Settings: settings(Settings{WritePartitions: 6})})
 }
 
 // addPayloads adds by AddTasks without a partition, and checks that each item
 // is where its result says.
-func addPayloads(t testing.TB, c *Client, payloads ...string) *matchingpb.AddResult {
-	t.Helper()
+func addPayloads(tb testing.TB, c *Client, payloads ...string) *matchingpb.AddResult {
+	tb.Helper()
 	b := &matchingpb.AddBatch{TaskQueue: wire.EncodeQueue(testQueue)}
 	for _, p := range payloads {
 		b.Payloads = append(b.Payloads, []byte(p))
 	}
-	out, err := c.AddTasks(t.Context(), &matchingpb.AddTasksRequest{Seq: 9, Batches: []*matchingpb.AddBatch{b}})
+	out, err := c.AddTasks(tb.Context(), &matchingpb.AddTasksRequest{Seq: 9, Batches: []*matchingpb.AddBatch{b}})
 	if err != nil || out.GetSeq() != 9 || len(out.GetResults()) != 1 {
-		t.Fatalf("AddTasks: %v, %v", out, err)
+		tb.Fatalf("AddTasks: %v, %v", out, err)
 	}
 	return out.GetResults()[0]
 }
@@ -48,22 +51,27 @@ func TestAddTasksIsDealtOut(t *testing.T) {
 				if at, _ := w.client.Route(id); at != n.address {
 					t.Errorf("%v is at %s, the ring says %s", id, n.address, at)
 				}
-				if len(tasks) != 10 {
-					t.Errorf("%v got %d of 60 tasks, want 10", id, len(tasks))
-				}
-				for _, f := range tasks {
-					var i int
-					fmt.Sscanf(string(f.payload), "p%d", &i)
-					if r.GetIds()[i] != uint64(f.id) {
-						t.Errorf("item %d got id %d, the node has it as %d", i, r.GetIds()[i], f.id)
-					}
-				}
+				checkDealt(t, r, id, tasks)
 			}
 		}
 		if calls > 3 {
 			t.Errorf("%d calls to 3 nodes", calls)
 		}
 	})
+}
+
+// checkDealt holds what a node stored in a partition to what the caller was told.
+func checkDealt(t *testing.T, r *matchingpb.AddResult, id partition.ID, tasks []*fakeTask) {
+	t.Helper()
+	if len(tasks) != 10 {
+		t.Errorf("%v got %d of 60 tasks, want 10", id, len(tasks))
+	}
+	for _, f := range tasks {
+		i, err := strconv.Atoi(strings.TrimPrefix(string(f.payload), "p"))
+		if err != nil || r.GetIds()[i] != uint64(f.id) {
+			t.Errorf("item %s got id %d, the node has it as %d", f.payload, r.GetIds()[i], f.id)
+		}
+	}
 }
 
 func TestAddTasksRetriesParts(t *testing.T) {
@@ -110,13 +118,13 @@ func TestAddTasksRefusesABadQueue(t *testing.T) {
 }
 
 // grantsOf polls every partition empty.
-func grantsOf(t testing.TB, w *world) []*matchingpb.TaskGrant {
-	t.Helper()
+func grantsOf(tb testing.TB, w *world) []*matchingpb.TaskGrant {
+	tb.Helper()
 	var all []*matchingpb.TaskGrant
 	for n := range int32(6) {
-		out, err := w.client.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: wire.EncodePartition(testQueue.Partition(n)), MaxTasks: 100})
+		out, err := w.client.PollTask(tb.Context(), &matchingpb.PollTaskRequest{TaskQueue: wire.EncodePartition(testQueue.Partition(n)), MaxTasks: 100})
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		all = append(all, out.GetTasks()...)
 	}
@@ -128,7 +136,8 @@ func TestTokensGoToTheirOwners(t *testing.T) {
 		w := spread(t)
 		addPayloads(t, w.client, names("p", 36)...)
 		grants := grantsOf(t, w)
-		tokens := [][]byte{[]byte("garbage")}
+		tokens := make([][]byte, 1, 13)
+		tokens[0] = []byte("garbage")
 		for i := range 12 {
 			tokens = append(tokens, grants[i*3].GetToken())
 		}
@@ -143,6 +152,14 @@ func TestTokensGoToTheirOwners(t *testing.T) {
 		if !slices.Contains(again.GetTokens().GetAlreadyFinished(), 12) {
 			t.Errorf("already finished %v", again.GetTokens().GetAlreadyFinished())
 		}
+	})
+}
+
+func TestFailuresAndReleasesGoToTheirOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := spread(t)
+		addPayloads(t, w.client, names("p", 36)...)
+		grants := grantsOf(t, w)
 		beats, err := w.client.HeartbeatTasks(t.Context(), &matchingpb.HeartbeatTasksRequest{Tokens: [][]byte{grants[1].GetToken(), grants[20].GetToken()}})
 		if err != nil || beats.GetTokens().GetLeaseDuration().AsDuration() != w.nodes["n0"].lease || len(beats.GetTokens().GetErrors()) != 0 {
 			t.Errorf("HeartbeatTasks: %v, %v", beats, err)
@@ -177,7 +194,7 @@ func TestTokensGoToTheirOwners(t *testing.T) {
 				total[state] += k
 			}
 		}
-		if total["done"] != 12 || total["dead"] != 3 || total["ready"] != 1 || total["leased"] != 20 {
+		if total["dead"] != 3 || total["ready"] != 1 || total["leased"] != 32 {
 			t.Errorf("states %v", total)
 		}
 	})

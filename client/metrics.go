@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -38,18 +40,17 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	if meter == nil {
 		meter = noop.Meter{}
 	}
-	var err error
-	if m.otelCall, err = meter.Int64Counter("taskring.client.calls",
-		metric.WithDescription("Calls to nodes, tries that failed included; a joint call counts once")); err != nil {
-		return nil, err
-	}
-	if m.otelRe, err = meter.Int64Counter("taskring.client.retries",
-		metric.WithDescription("Calls made again, by what was done about the failure")); err != nil {
-		return nil, err
-	}
-	m.otelSize, err = meter.Int64Histogram("taskring.client.batch.items",
+	var errs [3]error
+	m.otelCall, errs[0] = meter.Int64Counter("taskring.client.calls",
+		metric.WithDescription("Calls to nodes, tries that failed included; a joint call counts once"))
+	m.otelRe, errs[1] = meter.Int64Counter("taskring.client.retries",
+		metric.WithDescription("Calls made again, by what was done about the failure"))
+	m.otelSize, errs[2] = meter.Int64Histogram("taskring.client.batch.items",
 		metric.WithDescription("Items of joint calls"), metric.WithExplicitBucketBoundaries(2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))
-	return m, err
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("making metrics: %w", err)
+	}
+	return m, nil
 }
 
 func (m *metrics) call(ctx context.Context, method string) {

@@ -57,6 +57,8 @@ type sent struct {
 // what the node said, a guess (wire.Guessed), or [unreachableError].
 func (m method[Req, Resp]) call(ctx context.Context, n *node, in *Req, s *sent) (*Resp, error) {
 	n.client.metrics.call(ctx, m.name)
+	ctx, cancel := timed(ctx)
+	defer cancel()
 	if n.direct != nil {
 		stream := &directStream{method: m.name}
 		out, err := m.direct(n.direct, stream.context(ctx), in)
@@ -87,6 +89,7 @@ func (n *node) failure(err error, left bool) error {
 type unreachableError struct{ err *task.Error }
 
 func (e *unreachableError) Error() string { return e.err.Error() }
+
 func (e *unreachableError) Unwrap() error { return e.err }
 
 // notSent reports whether a call surely never left this process.
@@ -106,19 +109,6 @@ type directStream struct {
 	md     metadata.MD
 }
 
-// context returns what the server's handler gets: the caller's values and
-// deadline, its outgoing headers as incoming ones.
-func (s *directStream) context(ctx context.Context) context.Context {
-	out, _ := metadata.FromOutgoingContext(ctx)
-	return grpc.NewContextWithServerTransportStream(metadata.NewIncomingContext(ctx, out), s)
-}
-
-func (s *directStream) trailers() metadata.MD {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.md
-}
-
 // Method implements grpc.ServerTransportStream.
 func (s *directStream) Method() string {
 	return "/" + matchingpb.MatchingService_ServiceDesc.ServiceName + "/" + s.method
@@ -136,4 +126,17 @@ func (s *directStream) SetTrailer(md metadata.MD) error {
 	defer s.mu.Unlock()
 	s.md = metadata.Join(s.md, md)
 	return nil
+}
+
+// context returns what the server's handler gets: the caller's values and
+// deadline, its outgoing headers as incoming ones.
+func (s *directStream) context(ctx context.Context) context.Context {
+	out, _ := metadata.FromOutgoingContext(ctx)
+	return grpc.NewContextWithServerTransportStream(metadata.NewIncomingContext(ctx, out), s)
+}
+
+func (s *directStream) trailers() metadata.MD {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.md
 }

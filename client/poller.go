@@ -20,6 +20,7 @@ type poller struct {
 	trip   *trip
 	id     string // of the next poll
 	failed int    // polls in a row
+	hot    bool   // the last poll brought tasks
 }
 
 const (
@@ -28,6 +29,9 @@ const (
 	// shortWait is how long polls wait when there are partitions that no slot is
 	// left for: they take turns.
 	shortWait = time.Second
+	// sharedWait is how long polls wait that hold more slots than one although
+	// there are other partitions: those may have more use for them by then.
+	sharedWait = 10 * time.Second
 	// pollSlack is how much longer than its wait a poll's call may take.
 	pollSlack = 10 * time.Second
 )
@@ -39,13 +43,14 @@ func (r *run) poll(number int32) {
 	p := &poller{run: r, number: number, id: r.client.polls.newID()}
 	p.trip = &trip{client: r.client, kind: retry.Repeatable, id: r.o.Queue.Partition(number)}
 	for !r.surplus(number) {
-		n, idle, ok := r.slots.take(maxTasksPerPoll)
+		sh, ok := r.slots.take(p.hot, maxTasksPerPoll)
 		if !ok {
 			return
 		}
-		out, err := p.once(n, idle)
+		out, err := p.once(sh)
 		granted := decodeGrants(r, out)
-		r.slots.polled(n, r.begin(granted, n))
+		p.hot = len(granted) > 0
+		r.slots.polled(sh.n, r.begin(granted, sh.n))
 		r.adjust()
 		if wait := p.next(out, err); wait > 0 && happens(r.stop, wait) {
 			return
@@ -53,23 +58,38 @@ func (r *run) poll(number int32) {
 	}
 }
 
-// once makes one poll for n tasks.
-func (p *poller) once(n, idle int) (*matchingpb.PollTaskResponse, error) {
+// waitFor returns how long a poll with its share of the slots waits for tasks.
+func (p *poller) waitFor(sh share) time.Duration {
+	partitions := int(p.run.partitions())
+	scarce := sh.idle < 2*partitions
+	switch wait := p.run.o.PollWait; {
+	case partitions == 1:
+		return wait
+	case scarce && sh.hot:
+		return 0 // somebody has use for the slot at once
+	case scarce:
+		return min(wait, shortWait)
+	case sh.n > 1:
+		return min(wait, sharedWait)
+	default:
+		return wait
+	}
+}
+
+// once makes one poll.
+func (p *poller) once(sh share) (*matchingpb.PollTaskResponse, error) {
 	r := p.run
 	open := &openPoll{number: p.number, done: make(chan struct{})}
 	if !r.enter(p.id, open) {
 		return &matchingpb.PollTaskResponse{}, nil
 	}
 	defer r.leave(p.id, open)
-	wait := r.o.PollWait
-	if partitions := int(r.partitions()); partitions > 1 && idle < 2*partitions {
-		wait = min(wait, shortWait)
-	}
+	wait := p.waitFor(sh)
 	ctx, cancel := context.WithTimeout(r.polling, wait+pollSlack)
 	defer cancel()
 	in := &matchingpb.PollTaskRequest{
 		TaskQueue:         wire.EncodePartition(p.trip.id),
-		MaxTasks:          int32(n),
+		MaxTasks:          int32(sh.n),
 		PollId:            p.id,
 		Identity:          r.o.Identity,
 		WorkerInstanceKey: r.instance,

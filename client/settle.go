@@ -49,8 +49,7 @@ func settle[Resp any](ctx context.Context, c *Client, token []byte, try func(con
 // settleToken is settle for those who have the token itself; its errors are
 // those of the domain.
 func settleToken[Resp any](ctx context.Context, c *Client, token task.Token, try func(context.Context, *node, task.Token) (*Resp, error)) (*Resp, error) {
-	ctx, cancel := bounded(ctx, c.settings().Timeout)
-	defer cancel()
+	ctx = capped(ctx, c.settings().Timeout)
 	t := &trip{client: c, kind: retry.Repeatable, id: token.Partition}
 	for {
 		n, err := t.node()

@@ -51,7 +51,7 @@ func (t *trip) node() (*node, error) {
 // again returns nil when the call is to be made once more, after the wait that
 // is due; else the error to answer with.
 func (t *trip) again(ctx context.Context, err error) error {
-	wait, ok := t.plan(err)
+	wait, ok := t.plan(err) //nolint:contextcheck // counting a retry is not part of the call
 	if !ok || ctx.Err() != nil {
 		return err
 	}
@@ -157,3 +157,48 @@ func bounded(ctx context.Context, most time.Duration) (context.Context, context.
 	}
 	return context.WithTimeout(ctx, most)
 }
+
+// cappedContext has a deadline without a timer: it costs one allocation where a
+// context with a timeout costs several and a timer. A call that leaves alone
+// makes a real one of it, see timed; a joint call has one for all its callers.
+//
+// So a caller without a deadline of its own may wait a little longer than the
+// cap: for the call in flight, and then for its own.
+type cappedContext struct {
+	context.Context //nolint:containedctx // it is one
+
+	deadline time.Time
+}
+
+// capKey finds the cappedContext below other values.
+type capKey struct{}
+
+// Deadline returns the cap.
+func (c *cappedContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Value returns the context itself for capKey.
+func (c *cappedContext) Value(key any) any {
+	if _, ok := key.(capKey); ok {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// capped caps the caller's deadline as bounded does, without a timer.
+func capped(ctx context.Context, most time.Duration) context.Context {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= most {
+		return ctx
+	}
+	return &cappedContext{ctx, time.Now().Add(most)}
+}
+
+// timed makes a context with a timer of a capped one.
+func timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c, ok := ctx.Value(capKey{}).(*cappedContext); ok {
+		return context.WithDeadline(ctx, c.deadline)
+	}
+	return ctx, func() {}
+}
+
+// untimed hides the cap of a context below a deadline of its own.
+func untimed(ctx context.Context) context.Context { return context.WithValue(ctx, capKey{}, nil) }

@@ -52,8 +52,8 @@ var (
 	ErrDrainTimeout = errors.New("the worker stops and its drain timeout passed")
 )
 
-// ErrRelease, returned by a handler, also wrapped, gives the task back unworked:
-// no attempt is counted and it may be handed out again at once.
+// ErrRelease gives the task back unworked when a handler returns it, also
+// wrapped: no attempt is counted and it may be handed out again at once.
 var ErrRelease = errors.New("give the task back unworked")
 
 // NonRetryable marks a handler's error: the task goes to the dead letters at
@@ -97,7 +97,9 @@ type Handler func(ctx context.Context, t *Task) error
 // WorkerOptions of a [Worker]. Queue and Handler must be set; for the rest the
 // zero value of a field means its default.
 type WorkerOptions struct {
-	Queue   partition.Queue
+	// Queue is where tasks come from, out of all of its partitions.
+	Queue partition.Queue
+	// Handler works on them.
 	Handler Handler
 	// Concurrency is how many handlers run at a time at most, default 16. The
 	// worker holds no task that it has no free handler for.
@@ -164,10 +166,10 @@ func NewWorker(c *Client, options WorkerOptions) (*Worker, error) {
 func (w *Worker) Run(ctx context.Context) error {
 	r := newRun(ctx, w)
 	r.goroutines.Go(r.beat)
-	r.adjust()
+	r.adjust() //nolint:contextcheck // polls outlive ctx: they are cancelled one by one
 	select {
 	case <-ctx.Done():
 	case <-r.told:
 	}
-	return r.drain()
+	return r.drain() //nolint:contextcheck // ctx has ended
 }

@@ -53,10 +53,10 @@ func readList[T any](p *parser, node *yaml.Node, item Type[T], most int) ([]T, b
 	case !p.count(node):
 		return nil, false
 	case node.Kind != yaml.SequenceNode:
-		p.refuse(node, "%s is not a list", say(node))
+		p.refusef(node, "%s is not a list", say(node))
 		return nil, false
 	case len(node.Content) > most:
-		p.refuse(node, "the list has %d items, the limit is %d", len(node.Content), most)
+		p.refusef(node, "the list has %d items, the limit is %d", len(node.Content), most)
 		return nil, false
 	}
 	values := make([]T, 0, len(node.Content))
@@ -110,10 +110,10 @@ func readMap[T any](p *parser, node *yaml.Node, item Type[T], most int) (map[str
 	case !p.count(node):
 		return nil, false
 	case node.Kind != yaml.MappingNode:
-		p.refuse(node, "%s is not a mapping from names to values", say(node))
+		p.refusef(node, "%s is not a mapping from names to values", say(node))
 		return nil, false
 	case len(node.Content)/2 > most:
-		p.refuse(node, "the mapping has %d names, the limit is %d", len(node.Content)/2, most)
+		p.refusef(node, "the mapping has %d names, the limit is %d", len(node.Content)/2, most)
 		return nil, false
 	}
 	values := make(map[string]T, len(node.Content)/2)
@@ -124,10 +124,10 @@ func readMap[T any](p *parser, node *yaml.Node, item Type[T], most int) (map[str
 		_, twice := values[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode || isNull(key):
-			p.refuse(key, "%s is not a name", say(key))
+			p.refusef(key, "%s is not a name", say(key))
 			ok = false
 		case twice:
-			p.refuse(key, "the name %s stands here a second time", say(key))
+			p.refusef(key, "the name %s stands here a second time", say(key))
 			ok = false
 		}
 		values[key.Value] = value
@@ -225,7 +225,7 @@ func (s Struct[T]) read(p *parser, node *yaml.Node) (T, bool) {
 	}
 	if s.Check != nil {
 		if err := s.Check(v); err != nil {
-			p.refuse(follow(node), "%v", err)
+			p.refusef(follow(node), "%v", err)
 			return v, false
 		}
 	}

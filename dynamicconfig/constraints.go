@@ -3,6 +3,7 @@ package dynamicconfig
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,24 +16,6 @@ type Constraints struct {
 	Namespace     string
 	TaskQueueName string
 	TaskType      partition.TaskType
-}
-
-// rank orders entries that hold for the same queue: the higher one wins. The
-// package's doc has the table.
-type rank uint8
-
-func (c Constraints) rank() rank {
-	shape := 0
-	for i, set := range []bool{c.TaskType != 0, c.Namespace != "", c.TaskQueueName != ""} {
-		if set {
-			shape |= 1 << i
-		}
-	}
-	// By shape, with the bits name, namespace, type.
-	return [8]rank{
-		0b000: 1, 0b001: 2, 0b010: 3, 0b100: 4,
-		0b011: 5, 0b101: 6, 0b110: 7, 0b111: 8,
-	}[shape]
 }
 
 // Hold reports whether the constraints are met by a queue. An empty namespace or
@@ -61,6 +44,24 @@ func (c Constraints) String() string {
 		parts = append(parts, "taskType: "+c.TaskType.String())
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// rank orders entries that hold for the same queue: the higher one wins. The
+// package's doc has the table.
+type rank uint8
+
+func (c Constraints) rank() rank {
+	shape := 0
+	for i, set := range []bool{c.TaskType != 0, c.Namespace != "", c.TaskQueueName != ""} {
+		if set {
+			shape |= 1 << i
+		}
+	}
+	// By shape, with the bits name, namespace, type.
+	return [8]rank{
+		0b000: 1, 0b001: 2, 0b010: 3, 0b100: 4,
+		0b011: 5, 0b101: 6, 0b110: 7, 0b111: 8,
+	}[shape]
 }
 
 // The words of the file's form.
@@ -107,9 +108,9 @@ func (p *parser) constraints(node *yaml.Node, scope Scope) (Constraints, bool) {
 	p.mapping(node, []string{wordNamespace, wordQueueName, wordTaskType}, func(word string, value *yaml.Node) {
 		switch {
 		case scope == ScopeGlobal:
-			p.refuse(value, "the setting is global and takes no constraints")
+			p.refusef(value, "the setting is global and takes no constraints")
 		case scope == ScopeNamespace && word != wordNamespace:
-			p.refuse(value, "the setting has one value a namespace and takes no constraint but %s", wordNamespace)
+			p.refusef(value, "the setting has one value a namespace and takes no constraint but %s", wordNamespace)
 		case word == wordNamespace:
 			c.Namespace = p.name(word, value)
 		case word == wordQueueName:
@@ -123,11 +124,11 @@ func (p *parser) constraints(node *yaml.Node, scope Scope) (Constraints, bool) {
 
 func (p *parser) name(word string, node *yaml.Node) string {
 	if kind := node.ShortTag(); node.Kind != yaml.ScalarNode || kind == "!!null" {
-		p.refuse(node, "%s is %s, not a name", word, say(node))
+		p.refusef(node, "%s is %s, not a name", word, say(node))
 		return ""
 	}
 	if err := partition.ValidateName(node.Value); err != nil {
-		p.refuse(node, "%s %v", word, err)
+		p.refusef(node, "%s %v", word, err)
 		return ""
 	}
 	return node.Value
@@ -135,11 +136,11 @@ func (p *parser) name(word string, node *yaml.Node) string {
 
 func (p *parser) taskType(node *yaml.Node) partition.TaskType {
 	for t := partition.Workflow; t <= partition.Dispatch; t++ {
-		number := fmt.Sprint(uint8(t))
+		number := strconv.Itoa(int(t))
 		if node.Kind == yaml.ScalarNode && (strings.EqualFold(node.Value, t.String()) || node.Value == number) {
 			return t
 		}
 	}
-	p.refuse(node, "%s %s is not one of workflow, activity, dispatch", wordTaskType, say(node))
+	p.refusef(node, "%s %s is not one of workflow, activity, dispatch", wordTaskType, say(node))
 	return 0
 }

@@ -88,21 +88,21 @@ func fixture() []Declared {
 	return []Declared{debug, banner, share, memory, spread, rps, writes, wait, polls, fair, counter, ups, tags, weights, gone}
 }
 
-func registry(t testing.TB) *Registry {
-	t.Helper()
+func registry(tb testing.TB) *Registry {
+	tb.Helper()
 	r, err := NewRegistry(fixture()...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
 
 // load parses a file that has to be right.
-func load(t testing.TB, content string) *Snapshot {
-	t.Helper()
-	s, err := registry(t).Parse([]byte(content))
+func load(tb testing.TB, content string) *Snapshot {
+	tb.Helper()
+	s, err := registry(tb).Parse([]byte(content))
 	if err != nil {
-		t.Fatalf("%v\nin\n%s", err, content)
+		tb.Fatalf("%v\nin\n%s", err, content)
 	}
 	return s
 }

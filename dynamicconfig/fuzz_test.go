@@ -17,7 +17,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, part := range strings.Split(string(content), "load\n") {
+		for part := range strings.SplitSeq(string(content), "load\n") {
 			before, _, _ := strings.Cut(part, "----\n")
 			f.Add([]byte(before))
 		}

@@ -134,6 +134,7 @@ func (s gradualSpec[T]) Type() Type[Gradual[T]] {
 	of := s.of.Type()
 	about := of.about
 	about.Type = "gradual " + about.Type
+	about.Gradual = true
 	return Type[Gradual[T]]{
 		about: about, fallback: Constant(of.fallback),
 		read: func(p *parser, node *yaml.Node) (Gradual[T], bool) { return readGradual(p, node, of) },
@@ -198,7 +199,7 @@ func readGradual[T any](p *parser, node *yaml.Node, of Type[T]) (Gradual[T], boo
 		g, err = ChangeBetween(was, is, start, end)
 	}
 	if err != nil {
-		p.refuse(node, "%v", err)
+		p.refusef(node, "%v", err)
 	}
 	return g, err == nil
 }
@@ -209,12 +210,12 @@ func (p *parser) checkWords(node *yaml.Node, seen []string) {
 	if slices.Contains(seen, wordPercent) {
 		wanted = wanted[:2]
 		if slices.Contains(seen, wordStart) || slices.Contains(seen, wordEnd) {
-			p.refuse(node, "a gradual change has either %s and %s or %s", wordStart, wordEnd, wordPercent)
+			p.refusef(node, "a gradual change has either %s and %s or %s", wordStart, wordEnd, wordPercent)
 		}
 	}
 	for _, word := range wanted {
 		if !slices.Contains(seen, word) {
-			p.refuse(node, "the gradual change has no %s", word)
+			p.refusef(node, "the gradual change has no %s", word)
 		}
 	}
 }
@@ -222,7 +223,7 @@ func (p *parser) checkWords(node *yaml.Node, seen []string) {
 func (p *parser) time(word string, node *yaml.Node) time.Time {
 	t, err := time.Parse(time.RFC3339, node.Value)
 	if node.Kind != yaml.ScalarNode || err != nil {
-		p.refuse(node, "%s: %s is not a time with date and zone such as 2026-12-01T10:00:00Z", word, say(node))
+		p.refusef(node, "%s: %s is not a time with date and zone such as 2026-12-01T10:00:00Z", word, say(node))
 		return time.Time{}
 	}
 	return t
@@ -231,7 +232,7 @@ func (p *parser) time(word string, node *yaml.Node) time.Time {
 func (p *parser) percent(node *yaml.Node) float64 {
 	percent, err := parseFloat(node)
 	if err != nil {
-		p.refuse(node, "%s: %v", wordPercent, err)
+		p.refusef(node, "%s: %v", wordPercent, err)
 	}
 	return percent
 }

@@ -17,11 +17,11 @@ var (
 	eleven = ten.Add(time.Hour)
 )
 
-func between(t testing.TB, start, end time.Time) Gradual[int] {
-	t.Helper()
+func between(tb testing.TB, start, end time.Time) Gradual[int] {
+	tb.Helper()
 	g, err := ChangeBetween(0, 8, start, end)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return g
 }

@@ -45,7 +45,7 @@ type section struct {
 // key steps back behind the present one, then their values.
 func (p *parser) sections(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
-		p.refuse(root, "%s is not a mapping from keys of settings to values", say(root))
+		p.refusef(root, "%s is not a mapping from keys of settings to values", say(root))
 		return
 	}
 	found := map[*Definition]section{}
@@ -76,23 +76,23 @@ func (p *parser) sections(root *yaml.Node) {
 func (p *parser) recognize(key *yaml.Node) (*Definition, bool) {
 	p.key = ""
 	if key.Kind != yaml.ScalarNode {
-		p.refuse(key, "%s is not the key of a setting", say(key))
+		p.refusef(key, "%s is not the key of a setting", say(key))
 		return nil, false
 	}
 	def := p.registry.byKey[strings.ToLower(key.Value)]
 	if def == nil {
-		p.refuse(key, "%q is not a setting%s", shorten(key.Value), didYouMean(key.Value, p.keysToSuggest()))
+		p.refusef(key, "%q is not a setting%s", shorten(key.Value), didYouMean(key.Value, p.keysToSuggest()))
 		return nil, false
 	}
 	p.key = def.about.Key
 	if def.removed != "" {
-		p.warn(key, "the setting is gone, the entry has no effect: %s", def.removed)
+		p.warnf(key, "the setting is gone, the entry has no effect: %s", def.removed)
 		return nil, false
 	}
 	former := !strings.EqualFold(key.Value, def.about.Key)
 	if former {
 		p.key = key.Value
-		p.warn(key, "the setting is now called %s; this name will not be read for ever", def.about.Key)
+		p.warnf(key, "the setting is now called %s; this name will not be read for ever", def.about.Key)
 	}
 	return def, former
 }
@@ -112,14 +112,14 @@ func (p *parser) meet(first, second section) section {
 	switch {
 	case first.former && !second.former:
 		p.key = first.key.Value
-		p.warn(first.key, "it has no effect beside %s", second.key.Value)
+		p.warnf(first.key, "it has no effect beside %s", second.key.Value)
 		return second
 	case second.former && !first.former:
 		p.key = second.key.Value
-		p.warn(second.key, "it has no effect beside %s", first.key.Value)
+		p.warnf(second.key, "it has no effect beside %s", first.key.Value)
 		return first
 	default:
-		p.refuse(second.key, "the setting stands here a second time, the first is in line %d", first.key.Line)
+		p.refusef(second.key, "the setting stands here a second time, the first is in line %d", first.key.Line)
 		return first
 	}
 }
@@ -129,7 +129,7 @@ func (p *parser) section(def *Definition, s section) {
 	p.key = s.key.Value
 	switch {
 	case isNull(s.value):
-		p.refuse(s.key, "it has no value: give it one, or remove the key to have the default %s", def.about.Default)
+		p.refusef(s.key, "it has no value: give it one, or remove the key to have the default %s", def.about.Default)
 	case s.value.Kind == yaml.SequenceNode && isLongForm(def, s.value):
 		p.entryList(def, s.value)
 	default:
@@ -170,9 +170,9 @@ func (p *parser) entryList(def *Definition, list *yaml.Node) {
 		switch {
 		case item.Kind != yaml.MappingNode: // has been refused
 		case value == nil:
-			p.refuse(item, "the entry has no %s", wordValue)
+			p.refusef(item, "the entry has no %s", wordValue)
 		case sane && lines[c] > 0:
-			p.refuse(item, "a second entry for %v, the first is in line %d", c, lines[c])
+			p.refusef(item, "a second entry for %v, the first is in line %d", c, lines[c])
 		case sane:
 			lines[c] = item.Line
 			p.add(def, c, value)

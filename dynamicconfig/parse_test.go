@@ -23,11 +23,13 @@ import (
 //	explain KEY [namespace=N] [queue=Q] [type=T]
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		if strings.Contains(path, "fuzz") {
 			t.Skip("recorded inputs, not a script")
 		}
 		r := registry(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			switch d.Cmd {
 			case "load":
 				return scriptLoad(r, d.Input)
@@ -61,6 +63,7 @@ func scriptLoad(r *Registry, input string) string {
 }
 
 func scriptDiff(t *testing.T, r *Registry, input string) string {
+	t.Helper()
 	before, after, _ := strings.Cut(input, "==\n")
 	old, err := r.Parse([]byte(before))
 	if err != nil {
@@ -81,6 +84,7 @@ func scriptDiff(t *testing.T, r *Registry, input string) string {
 }
 
 func scriptExplain(t *testing.T, r *Registry, d *datadriven.TestData) string {
+	t.Helper()
 	var q partition.Queue
 	var err error
 	for _, arg := range d.CmdArgs[1:] {

@@ -26,12 +26,12 @@ type parser struct {
 	values   int    // read so far
 }
 
-// refuse records that something at a node is wrong.
-func (p *parser) refuse(node *yaml.Node, format string, args ...any) {
+// refusef records that something at a node is wrong.
+func (p *parser) refusef(node *yaml.Node, format string, args ...any) {
 	p.problems = append(p.problems, Problem{node.Line, node.Column, p.key, fmt.Sprintf(format, args...)})
 }
 
-func (p *parser) warn(node *yaml.Node, format string, args ...any) {
+func (p *parser) warnf(node *yaml.Node, format string, args ...any) {
 	p.warnings = append(p.warnings, Problem{node.Line, node.Column, p.key, fmt.Sprintf(format, args...)})
 }
 
@@ -51,7 +51,7 @@ func (p *parser) document(content []byte) *yaml.Node {
 	}
 	switch next, err := decode(decoder); {
 	case err == nil:
-		p.refuse(next, "a second document begins here; a file holds one")
+		p.refusef(next, "a second document begins here; a file holds one")
 	case !errors.Is(err, io.EOF):
 		p.syntax(err)
 	}
@@ -100,7 +100,7 @@ func (p *parser) syntax(err error) {
 func (p *parser) mapping(node *yaml.Node, words []string, each func(word string, value *yaml.Node)) {
 	node = follow(node)
 	if node.Kind != yaml.MappingNode {
-		p.refuse(node, "%s is not a mapping with %s", say(node), strings.Join(words, ", "))
+		p.refusef(node, "%s is not a mapping with %s", say(node), strings.Join(words, ", "))
 		return
 	}
 	seen := map[string]int{}
@@ -109,9 +109,9 @@ func (p *parser) mapping(node *yaml.Node, words []string, each func(word string,
 		word := pick(key.Value, words)
 		switch {
 		case key.Kind != yaml.ScalarNode || word == "":
-			p.refuse(key, "%s is not one of %s%s", say(key), strings.Join(words, ", "), didYouMean(key.Value, words))
+			p.refusef(key, "%s is not one of %s%s", say(key), strings.Join(words, ", "), didYouMean(key.Value, words))
 		case seen[word] > 0:
-			p.refuse(key, "%s stands here a second time, the first is in line %d", word, seen[word])
+			p.refusef(key, "%s stands here a second time, the first is in line %d", word, seen[word])
 		default:
 			seen[word] = key.Line
 			each(word, value)
@@ -133,7 +133,7 @@ func pick(s string, words []string) string {
 func (p *parser) count(node *yaml.Node) bool {
 	p.values++
 	if p.values == maxValues+1 {
-		p.refuse(node, "the file comes to more than %d values when its aliases are written out", maxValues)
+		p.refusef(node, "the file comes to more than %d values when its aliases are written out", maxValues)
 	}
 	return p.values <= maxValues
 }

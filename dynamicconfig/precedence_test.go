@@ -112,7 +112,7 @@ func TestLookupAgainstDumb(t *testing.T) {
 		entries := rapid.MapOf(rapid.Custom(func(t *rapid.T) Constraints {
 			return Constraints{names.Draw(t, "namespace"), names.Draw(t, "name"), types.Draw(t, "type")}
 		}), rapid.IntRange(1, 1000)).Draw(t, "entries")
-		var overrides []Override
+		overrides := make([]Override, 0, len(entries))
 		for c, v := range entries {
 			overrides = append(overrides, writes.With(v, c))
 		}

@@ -39,7 +39,7 @@ func (p Problem) Message() string {
 
 // Problems is everything that is wrong with a file, by place. It is the error of
 // [Registry.Parse].
-type Problems []Problem
+type Problems []Problem //nolint:errname // it is a list before it is an error
 
 // Error returns one line a problem.
 func (ps Problems) Error() string {

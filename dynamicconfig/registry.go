@@ -41,15 +41,6 @@ func NewRegistry(declared ...Declared) (*Registry, error) {
 	return r, nil
 }
 
-func (r *Registry) claim(key string, def *Definition) error {
-	lower := strings.ToLower(key)
-	if r.byKey[lower] != nil {
-		return fmt.Errorf("the key %q is declared twice", key)
-	}
-	r.byKey[lower] = def
-	return nil
-}
-
 // Settings returns the settings by key, without the removed ones.
 func (r *Registry) Settings() []*Definition { return slices.Clone(r.settings) }
 
@@ -64,6 +55,15 @@ func (r *Registry) Find(key string) (*Definition, error) {
 		return nil, fmt.Errorf("%s: the setting is gone: %s", key, def.removed)
 	}
 	return def, nil
+}
+
+func (r *Registry) claim(key string, def *Definition) error {
+	lower := strings.ToLower(key)
+	if r.byKey[lower] != nil {
+		return fmt.Errorf("the key %q is declared twice", key)
+	}
+	r.byKey[lower] = def
+	return nil
 }
 
 // keyForm is how keys look: words with dots between them.

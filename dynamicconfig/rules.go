@@ -116,7 +116,7 @@ func (t Type[T]) compile(entries []entry) any {
 	}
 	for _, e := range entries {
 		value := e.value.(T) //nolint:forcetypeassert // this type read it
-		r.cellOf(e.Constraints).offer(e.Constraints.TaskType, slot[T]{value, e.Constraints.rank(), e.index})
+		r.cellOf(e.Constraints).offer(e.TaskType, slot[T]{value, e.rank(), e.index})
 	}
 	return r
 }

@@ -129,7 +129,7 @@ func (s scalar[T]) typ() Type[T] {
 				err = s.check(value)
 			}
 			if err != nil {
-				p.refuse(node, "%v", err)
+				p.refusef(node, "%v", err)
 			}
 			return value, err == nil
 		},

@@ -58,6 +58,7 @@ type Description struct {
 	Doc      string
 	Scope    Scope
 	Effect   Effect
+	Gradual  bool          // may change key by key
 	Formerly []string      // keys under which the setting was known
 	Choices  []Description // values of an enum: Key and Doc
 	Fields   []Description // of a struct

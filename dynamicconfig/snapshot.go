@@ -21,61 +21,6 @@ type Snapshot struct {
 	warnings Problems
 }
 
-func newSnapshot(entries []entry, hash string, warnings Problems) *Snapshot {
-	s := &Snapshot{rules: map[*Definition]any{}, entries: entries, hash: hash, warnings: warnings}
-	grouped := map[*Definition][]entry{}
-	for i := range entries {
-		entries[i].index = int32(i)
-		grouped[entries[i].def] = append(grouped[entries[i].def], entries[i])
-	}
-	for def, own := range grouped {
-		s.rules[def] = def.typ.compile(own)
-	}
-	return s
-}
-
-// Hash names the content: 16 hexadecimal digits, with which `sha256sum FILE`
-// begins for a snapshot of a file. Nil has none.
-func (s *Snapshot) Hash() string {
-	if s == nil {
-		return ""
-	}
-	return s.hash
-}
-
-// Warnings returns what the file should be rid of although it is accepted, by place.
-func (s *Snapshot) Warnings() Problems {
-	if s == nil {
-		return nil
-	}
-	return slices.Clone(s.warnings)
-}
-
-// Entry is a value that a snapshot holds, for people.
-type Entry struct {
-	Key         string
-	Constraints Constraints
-	Value       string // as in a file, on one line
-	Line        int    // where the value stands; 0 when it comes from no file
-	Column      int
-}
-
-// Entries returns all entries in the order of the file.
-func (s *Snapshot) Entries() []Entry {
-	if s == nil {
-		return nil
-	}
-	shown := make([]Entry, len(s.entries))
-	for i, e := range s.entries {
-		shown[i] = e.show()
-	}
-	return shown
-}
-
-func (e entry) show() Entry {
-	return Entry{e.def.about.Key, e.Constraints, e.def.typ.formatAny(e.value), e.line, e.column}
-}
-
 // Override is a value for a setting that comes from no file.
 type Override struct {
 	def         *Definition
@@ -131,11 +76,67 @@ func NewSnapshot(overrides ...Override) (*Snapshot, error) {
 	return newSnapshot(entries, hashOf(entries), nil), nil
 }
 
+func newSnapshot(entries []entry, hash string, warnings Problems) *Snapshot {
+	s := &Snapshot{rules: map[*Definition]any{}, entries: entries, hash: hash, warnings: warnings}
+	grouped := map[*Definition][]entry{}
+	for i := range entries {
+		entries[i].index = int32(i)
+		grouped[entries[i].def] = append(grouped[entries[i].def], entries[i])
+	}
+	for def, own := range grouped {
+		s.rules[def] = def.typ.compile(own)
+	}
+	return s
+}
+
+// Hash names the content: 16 hexadecimal digits, with which `sha256sum FILE`
+// begins for a snapshot of a file. Nil has none.
+func (s *Snapshot) Hash() string {
+	if s == nil {
+		return ""
+	}
+	return s.hash
+}
+
+// Warnings returns what the file should be rid of although it is accepted, by place.
+func (s *Snapshot) Warnings() Problems {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.warnings)
+}
+
+// Entry is a value that a snapshot holds, for people.
+type Entry struct {
+	Key         string
+	Constraints Constraints
+	Value       string // as in a file, on one line
+	Line        int    // where the value stands; 0 when it comes from no file
+	Column      int
+}
+
+// Entries returns all entries in the order of the file.
+func (s *Snapshot) Entries() []Entry {
+	if s == nil {
+		return nil
+	}
+	shown := make([]Entry, len(s.entries))
+	for i, e := range s.entries {
+		shown[i] = e.show()
+	}
+	return shown
+}
+
+func (e entry) show() Entry {
+	return Entry{e.def.about.Key, e.Constraints, e.def.typ.formatAny(e.value), e.line, e.column}
+}
+
 // hashOf names entries that come from no file, whatever their order.
 func hashOf(entries []entry) string {
 	lines := make([]string, len(entries))
 	for i, e := range entries {
-		lines[i] = e.def.about.Key + " " + e.Constraints.String() + " " + e.def.typ.formatAny(e.value)
+		shown := e.show()
+		lines[i] = shown.Key + " " + shown.Constraints.String() + " " + shown.Value
 	}
 	slices.Sort(lines)
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))

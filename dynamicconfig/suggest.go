@@ -4,20 +4,29 @@ import "strings"
 
 // nearest returns the candidate that a mistyped word most likely stands for, or
 // nothing when none is near: at most a quarter of the letters differ (two at
-// least are let pass), or the word is a candidate without its prefix. Letter case
-// does not count; among equals the first wins.
+// least are let pass), or the word is a candidate without what stands before its
+// last dots, or it begins one candidate and no other. Letter case does not count;
+// among equals the first wins.
 func nearest(word string, candidates []string) string {
 	lower := strings.ToLower(word)
 	limit := max(2, len(word)/4)
 	best, found := limit+1, ""
+	begun, begins := "", 0
 	for _, candidate := range candidates {
 		other := strings.ToLower(candidate)
 		if strings.HasSuffix(other, "."+lower) {
 			return candidate
 		}
+		if strings.HasPrefix(other, lower) {
+			begun = candidate
+			begins++
+		}
 		if d := distance(lower, other, best); d < best && d < len(candidate) {
 			best, found = d, candidate
 		}
+	}
+	if found == "" && begins == 1 && len(word) > 2 {
+		return begun
 	}
 	return found
 }

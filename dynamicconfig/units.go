@@ -113,11 +113,13 @@ type sizeUnit struct {
 	bytes int64
 }
 
-// sizeUnits are all units, the binary ones first and descending, which is the
+// sizeUnits returns all units, the binary ones first and descending, which is the
 // order in which a size is written.
-var sizeUnits = [...]sizeUnit{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+func sizeUnits() []sizeUnit {
+	return []sizeUnit{
+		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+	}
 }
 
 var errNoSize = errors.New("is not a size such as 64KiB, 1.5GiB or a number of bytes")
@@ -127,7 +129,7 @@ func parseSize(node *yaml.Node) (int64, error) {
 		return 0, fmt.Errorf("%s %w", say(node), errNoSize)
 	}
 	number, unit := node.Value, int64(1)
-	for _, u := range sizeUnits {
+	for _, u := range sizeUnits() {
 		before, found := strings.CutSuffix(number, u.name)
 		if found {
 			number, unit = strings.TrimRight(before, " "), u.bytes
@@ -146,7 +148,7 @@ func parseSize(node *yaml.Node) (int64, error) {
 
 // formatSize writes a size in the greatest binary unit that divides it.
 func formatSize(bytes int64) string {
-	for _, u := range sizeUnits[:4] {
+	for _, u := range sizeUnits()[:4] {
 		if bytes != 0 && bytes%u.bytes == 0 {
 			return strconv.FormatInt(bytes/u.bytes, 10) + u.name
 		}

@@ -71,33 +71,3 @@ func TestValidateNormal(t *testing.T) {
 		}
 	}
 }
-
-// TestChildren compares with the parents, one by one.
-func TestChildren(t *testing.T) {
-	q := Queue{"ns", "q", Activity}
-	for _, degree := range []int32{-1, 1, 2, 3, 20} {
-		for read := int32(1); read < 70; read++ {
-			for p := range read + 3 {
-				first, end := q.Partition(p).Children(degree, read)
-				if first > end {
-					t.Fatalf("degree %d, read %d: children of %d are [%d, %d)", degree, read, p, first, end)
-				}
-				for c := int32(1); c < read; c++ {
-					parent, _ := q.Partition(c).Parent(degree)
-					if got := c >= first && c < end; got != (parent.Number == p) {
-						t.Fatalf("degree %d, read %d: children of %d are [%d, %d), the parent of %d is %d", degree, read, p, first, end, c, parent.Number)
-					}
-				}
-				if end > read && first < end {
-					t.Fatalf("degree %d, read %d: children of %d are [%d, %d)", degree, read, p, first, end)
-				}
-			}
-		}
-	}
-	if first, end := q.Partition(1<<30).Children(1<<30, 1<<30); first != end {
-		t.Errorf("a partition beyond all others has children [%d, %d)", first, end)
-	}
-	if first, end := q.Only(Sticky).Children(20, 4); first != end {
-		t.Errorf("a sticky partition has children [%d, %d)", first, end)
-	}
-}

@@ -3,7 +3,16 @@
 // A task queue is a namespace, a name and a task type. It is cut into
 // partitions numbered from 0; partition 0 is the root. Each partition is owned
 // by one matching node at a time, which every client finds for itself by
-// hashing the partition's [ID.RoutingKey] on the ring.
+// hashing the partition's [ID.RoutingKey] on the ring, or, when the partitions of a
+// queue are spread over the nodes, its [ID.AppendSpreadKey].
+//
+//	kind.go         what a partition is for: normal, sticky, control
+//	text.go         its name on the wire, read strictly: each partition has one
+//	spread.go       its keys: for spread routing, and for gradual changes
+//	tree.go         the tree in which partitions forward
+//	counts.go       how many partitions a queue is read from and written to
+//	drift.go        whether a caller's idea of that is still good enough
+//	backlogcode.go  a number of tasks in one byte
 //
 // The package is pure: values in, values out. Its types are comparable and are
 // used as map keys everywhere.

@@ -61,7 +61,7 @@ func TestSpreadKeyLaws(t *testing.T) {
 		if string(got) != want || index != p.Number%batch {
 			t.Fatalf("%v, batch size %d: %q %d, want %q", p, batch, got, index, want)
 		}
-		root := p.Queue.Partition(0)
+		root := p.Partition(0)
 		spread, at := root.AppendSpreadKey(nil, batch)
 		if string(spread) != root.RoutingKey() || at != 0 {
 			t.Fatalf("spreading moves the root from %q to %q %d", root.RoutingKey(), spread, at)

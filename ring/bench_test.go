@@ -12,7 +12,7 @@ func BenchmarkLookup(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
 			r := mustNew(b, DefaultFormat(), named(n))
-			keys := keysOf(1024)
+			keys := someKeys()
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -27,7 +27,7 @@ func BenchmarkLookupAt(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
 			r := mustNew(b, DefaultFormat(), named(n))
-			keys := keysOf(1024)
+			keys := someKeys()
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -43,7 +43,7 @@ func BenchmarkLookupN(b *testing.B) {
 	for _, n := range []int{8, 16, 32} {
 		b.Run(fmt.Sprintf("nodes=200/n=%d", n), func(b *testing.B) {
 			dst := make([]Node, 0, n)
-			keys := keysOf(1024)
+			keys := someKeys()
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -59,7 +59,7 @@ func BenchmarkPlainClosest(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
 			plain := libraryRing(DefaultFormat(), named(n))
-			keys := keysOf(1024)
+			keys := someKeys()
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -94,9 +94,9 @@ func BenchmarkPlainBuild(b *testing.B) {
 	}
 }
 
-// keysOf returns n keys as they look in use.
-func keysOf(n int) []string {
-	keys := make([]string, n)
+// someKeys returns 1,024 keys as they look in use.
+func someKeys() []string {
+	keys := make([]string, 1024)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("default:order-processing-%d:2", i)
 	}

@@ -87,7 +87,7 @@
 // # Limits
 //
 // The library sorts all anchors again for each point that it adds, so building takes
-// time by the square of the points: about 0.15 s at 200, some seconds at 1,024, which
+// time by the square of the points: about 0.2 s at 200, several seconds at 1,024, which
 // is the most by default. Meanwhile the ring before is in use. Slots should be at
 // least 20 times the points ([Ring.Crowded]).
 //
@@ -99,6 +99,11 @@
 //
 // Rows are stored for 16 positions, 2 bytes each (128 KiB at any number of nodes from
 // 16 on), and not for all nodes (1.6 MiB at 200): batches of more than 16 are rare.
+//
+// Draws have no bound on how many a node may win, as owners have. With one of 1.15
+// the fullest of 200 nodes falls from 1.29 to 1.18 times the mean, and what moves
+// when one leaves grows from 0.55 to 0.77 %: partitions are many and small, moves
+// are felt.
 //
 // One node with a bad name makes a build fail, rather than be left out in silence: it
 // is checked by [ValidateName] where the node starts, so it does not happen unless

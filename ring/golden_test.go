@@ -1,3 +1,8 @@
+//go:build !race
+
+// Rings of the default format: the race detector makes minutes of the seconds that
+// the library takes to build them, and nothing here runs concurrently.
+
 package ring
 
 import (
@@ -18,6 +23,7 @@ import (
 func TestGolden(t *testing.T) {
 	var r *Ring
 	datadriven.RunTest(t, "testdata/golden", func(t *testing.T, d *datadriven.TestData) string {
+		t.Helper()
 		switch d.Cmd {
 		case "ring":
 			r = mustNew(t, formatArgs(t, d), nodesOf(t, d.Input))
@@ -51,7 +57,7 @@ func formatArgs(t *testing.T, d *datadriven.TestData) Format {
 func nodesOf(t *testing.T, input string) []Node {
 	t.Helper()
 	var nodes []Node
-	for _, line := range strings.Split(input, "\n") {
+	for line := range strings.SplitSeq(input, "\n") {
 		n := Node{Weight: 1}
 		if _, err := fmt.Sscan(line, &n.Name, &n.Weight); err != nil && n.Name == "" {
 			t.Fatalf("node %q: %v", line, err)

@@ -1,3 +1,8 @@
+//go:build !race
+
+// Rings of the default format: the race detector makes minutes of the seconds that
+// the library takes to build them, and nothing here runs concurrently.
+
 package ring
 
 import (

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/buraksezer/consistent"
@@ -17,7 +18,7 @@ type table struct {
 	depth  int      // nodes a row, min(nodes, Positions)
 	rows   []uint16 // slots rows, one after the other
 	points []point  // sorted by node
-	nodes  int
+	hashes []uint64 // of the points, close together
 }
 
 // point is one of the virtual names of a node; a node has as many as its weight.
@@ -67,7 +68,10 @@ func newTable(f Format, nodes []Node, locate locator) (t *table, err error) {
 			t, err = nil, fmt.Errorf("%w with %d nodes: %v", errPanic, len(nodes), r)
 		}
 	}()
-	t = &table{slots: uint64(f.Slots), depth: min(len(nodes), Positions), points: pointsOf(nodes), nodes: len(nodes)}
+	t = &table{slots: uint64(f.Slots), depth: min(len(nodes), Positions), points: pointsOf(nodes)}
+	for _, p := range t.points {
+		t.hashes = append(t.hashes, p.hash)
+	}
 	t.rows = make([]uint16, f.Slots*t.depth)
 	members := make([]consistent.Member, len(t.points))
 	for i, p := range t.points {
@@ -96,14 +100,14 @@ func (t *table) draw(slot uint64, owner uint16, taken []bool) {
 	for i := 1; i < len(row); i++ {
 		key := t.positionKey(slot, i)
 		best, highest, found := uint16(0), uint64(0), false
-		for j := range t.points {
-			p := &t.points[j]
-			if taken[p.node] {
-				continue
+		for j, hash := range t.hashes {
+			s := mix64(hash ^ key)
+			if s < highest {
+				continue // most of them
 			}
 			// Points stand in the order of names: of equal scores the first wins.
-			if s := mix64(p.hash ^ key); s > highest || !found {
-				best, highest, found = p.node, s, true
+			if node := t.points[j].node; !taken[node] && (s > highest || !found) {
+				best, highest, found = node, s, true
 			}
 		}
 		row[i], taken[best] = best, true
@@ -164,7 +168,7 @@ func (r *rest) next() uint16 {
 		for ; i < len(points) && points[i].node == node; i++ {
 			s = max(s, mix64(points[i].hash^r.key))
 		}
-		if (!found || s > highest) && r.isBehind(node, s) && !r.isInRow(node) {
+		if (!found || s > highest) && r.isBehind(node, s) && !slices.Contains(r.row, node) {
 			best, highest, found = node, s, true
 		}
 	}
@@ -175,15 +179,6 @@ func (r *rest) next() uint16 {
 // isBehind reports whether a node with score s comes behind the last step's.
 func (r *rest) isBehind(node uint16, s uint64) bool {
 	return !r.began || s < r.score || (s == r.score && node > r.last)
-}
-
-func (r *rest) isInRow(node uint16) bool {
-	for _, n := range r.row {
-		if n == node {
-			return true
-		}
-	}
-	return false
 }
 
 // mix64 is a bijection in which each bit of x changes about half of the result.

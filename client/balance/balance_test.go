@@ -155,7 +155,7 @@ func TestSumIsOpenPolls(t *testing.T) {
 // shrinkage and are found again.
 func TestShrinkAndGrow(t *testing.T) {
 	b := seeded(1)
-	var four []*Token
+	four := make([]*Token, 0, 8)
 	for range 4 {
 		four = append(four, b.PickRead(queue, counts(4)))
 	}

@@ -47,33 +47,6 @@ type counters struct {
 	gone atomic.Bool                     // thrown away, or about to be
 }
 
-// queue returns the counters of q, made when missing.
-func (b *Balancer) queue(q partition.Queue) *counters {
-	s := &b.shards[maphash.Comparable(b.seed, q)%shards]
-	if c, ok := (*s.queues.Load())[q]; ok {
-		return c
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := *s.queues.Load()
-	if c, ok := old[q]; ok {
-		return c
-	}
-	// A copy for each new queue is quadratic in the number of queues, but that
-	// is bounded, and polls of a new queue are rare beside those of old ones.
-	next := make(map[partition.Queue]*counters, len(old)+1)
-	full := len(old) >= maxIdlePerShard
-	for name, c := range old {
-		if !full || !c.discard() {
-			next[name] = c
-		}
-	}
-	c := &counters{}
-	next[q] = c
-	s.queues.Store(&next)
-	return c
-}
-
 // discard reports whether the counters were all zero and may be thrown away. A
 // pick that comes meanwhile sees gone and looks the queue up again.
 func (q *counters) discard() bool {
@@ -113,4 +86,31 @@ func (b *Balancer) Queues() int {
 		n += len(*b.shards[i].queues.Load())
 	}
 	return n
+}
+
+// queue returns the counters of q, made when missing.
+func (b *Balancer) queue(q partition.Queue) *counters {
+	s := &b.shards[maphash.Comparable(b.seed, q)%shards]
+	if c, ok := (*s.queues.Load())[q]; ok {
+		return c
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := *s.queues.Load()
+	if c, ok := old[q]; ok {
+		return c
+	}
+	// A copy for each new queue is quadratic in the number of queues, but that
+	// is bounded, and polls of a new queue are rare beside those of old ones.
+	next := make(map[partition.Queue]*counters, len(old)+1)
+	full := len(old) >= maxIdlePerShard
+	for name, c := range old {
+		if !full || !c.discard() {
+			next[name] = c
+		}
+	}
+	c := &counters{}
+	next[q] = c
+	s.queues.Store(&next)
+	return c
 }

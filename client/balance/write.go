@@ -32,7 +32,7 @@ func (b *Balancer) PickWrite(counts partition.Counts) (number int32, estimatedTa
 func (b *Balancer) PickRequest(counts partition.Counts, requestID string) (number int32, estimatedTasks int64) {
 	n := writes(counts)
 	h := fnv.New64a()
-	h.Write([]byte(requestID))
+	_, _ = h.Write([]byte(requestID)) // a hash takes everything
 	return standsFor(int32(mix(h.Sum64())%uint64(n)), n)
 }
 

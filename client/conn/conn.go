@@ -27,7 +27,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 		return status.Error(codes.Canceled, err.Error())
 	}
 	defer c.pool.unuse(l)
-	return l.conn.Invoke(ctx, method, args, reply, opts...)
+	return l.conn.Invoke(ctx, method, args, reply, opts...) //nolint:wrapcheck // a gRPC status is the answer itself
 }
 
 // NewStream begins a stream. The connection counts as used until the stream

@@ -33,6 +33,7 @@ type network struct {
 }
 
 func newNetwork(t *testing.T, opts ...grpc.ServerOption) *network {
+	t.Helper()
 	n := &network{listener: bufconn.Listen(1 << 16), server: grpc.NewServer(opts...), health: health.NewServer(), dialled: map[string]int{}}
 	healthpb.RegisterHealthServer(n.server, n.health)
 	go func() { _ = n.server.Serve(n.listener) }()

@@ -87,9 +87,10 @@ func New(options Options) *Pool {
 		buffers = mem.DefaultBufferPool() // never: the sizes above are valid
 	}
 	// A node that restarts is back within a second or two: the gaps between
-	// attempts to connect stay short.
+	// attempts to connect stay shorter than what callers are ready to wait
+	// (retry.MaxFailed back-offs, 1.6 s at least).
 	params := grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 		MinConnectTimeout: 5 * time.Second,
 	}
 	p.dial = append([]grpc.DialOption{

@@ -85,7 +85,7 @@ func read(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the settings file cannot be read: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	content, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:

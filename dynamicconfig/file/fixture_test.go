@@ -39,14 +39,14 @@ type bench struct {
 }
 
 // newBench opens a source that nothing but notification makes look at the file.
-func newBench(t testing.TB, path string, change func(*Config)) *bench {
-	t.Helper()
+func newBench(tb testing.TB, path string, change func(*Config)) *bench {
+	tb.Helper()
 	b := &bench{path: path, settings: live.New(nil), values: make(chan int, 2000), log: &book{refused: make(chan string, 1000)}}
 	b.reader = metric.NewManualReader()
 	provider := metric.NewMeterProvider(metric.WithReader(b.reader))
 	r, err := dynamicconfig.NewRegistry(limit, toggle)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg := Config{
 		Path: path, Registry: r, Settings: b.settings, Settle: 30 * time.Millisecond, Poll: time.Hour,
@@ -56,13 +56,13 @@ func newBench(t testing.TB, path string, change func(*Config)) *bench {
 		change(&cfg)
 	}
 	if b.source, err = Open(cfg); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	_, sub := live.Subscribe(b.settings, limit.Reading(), func(_, is int) { b.values <- is })
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		sub.Stop()
 		if err := b.source.Stop(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		b.settings.Close()
 		_ = provider.Shutdown(context.Background())
@@ -71,62 +71,71 @@ func newBench(t testing.TB, path string, change func(*Config)) *bench {
 }
 
 // started is a bench that follows a file with the limit 10.
-func started(t testing.TB) *bench {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "settings.yaml")
-	write(t, path, "test.limit: 10\n")
-	b := newBench(t, path, nil)
+func started(tb testing.TB) *bench {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "settings.yaml")
+	write(tb, path, "test.limit: 10\n")
+	b := newBench(tb, path, nil)
 	b.source.Start()
 	return b
 }
 
 // await waits until the limit is n.
-func (b *bench) await(t testing.TB, n int) {
-	t.Helper()
+func (b *bench) await(tb testing.TB, n int) {
+	tb.Helper()
 	for limit.Get(b.settings.Snapshot()) != n {
 		select {
 		case <-b.values:
 		case <-time.After(patience):
-			t.Fatalf("the limit is %d, want %d; %v", limit.Get(b.settings.Snapshot()), n, b.source.Status())
+			tb.Fatalf("the limit is %d, want %d; %v", limit.Get(b.settings.Snapshot()), n, b.source.Status())
 		}
 	}
 }
 
 // awaitRefusal waits until the log says that a file is refused, and returns why.
-func (b *bench) awaitRefusal(t testing.TB) string {
-	t.Helper()
+func (b *bench) awaitRefusal(tb testing.TB) string {
+	tb.Helper()
 	select {
 	case why := <-b.log.refused:
 		return why
 	case <-time.After(patience):
-		t.Fatal("nothing was refused")
+		tb.Fatal("nothing was refused")
 		return ""
 	}
 }
 
 // gauge returns the value of a metric and its hash label.
-func (b *bench) gauge(t testing.TB, name string) (float64, string) {
-	t.Helper()
+func (b *bench) gauge(tb testing.TB, name string) (float64, string) {
+	tb.Helper()
 	var all metricdata.ResourceMetrics
 	if err := b.reader.Collect(context.Background(), &all); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			switch points := m.Data.(type) {
-			case metricdata.Gauge[int64]:
-				if m.Name == name && len(points.DataPoints) == 1 {
-					hash, _ := points.DataPoints[0].Attributes.Value("hash")
-					return float64(points.DataPoints[0].Value), hash.AsString()
-				}
-			case metricdata.Gauge[float64]:
-				if m.Name == name && len(points.DataPoints) == 1 {
-					return points.DataPoints[0].Value, ""
-				}
+			if m.Name == name {
+				return onlyPoint(tb, m)
 			}
 		}
 	}
-	t.Fatalf("no metric %s with one series", name)
+	tb.Fatalf("no metric %s", name)
+	return 0, ""
+}
+
+func onlyPoint(tb testing.TB, m metricdata.Metrics) (float64, string) {
+	tb.Helper()
+	switch points := m.Data.(type) {
+	case metricdata.Gauge[int64]:
+		if len(points.DataPoints) == 1 {
+			hash, _ := points.DataPoints[0].Attributes.Value("hash")
+			return float64(points.DataPoints[0].Value), hash.AsString()
+		}
+	case metricdata.Gauge[float64]:
+		if len(points.DataPoints) == 1 {
+			return points.DataPoints[0].Value, ""
+		}
+	}
+	tb.Fatalf("%s has not one series: %+v", m.Name, m.Data)
 	return 0, ""
 }
 
@@ -178,16 +187,23 @@ func (b *book) take() []string {
 	return lines
 }
 
-func write(t testing.TB, path, content string) {
-	t.Helper()
+func write(tb testing.TB, path, content string) {
+	tb.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+// replace puts a file in place as editors do.
+func replace(tb testing.TB, path, content string) {
+	tb.Helper()
+	write(tb, path+".new", content)
+	must(tb, os.Rename(path+".new", path))
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,23 +48,21 @@ func (p *paper) hint(tell bool) {
 	}
 }
 
-// inBubble runs a source with the default times on paper that says 10.
-func inBubble(t *testing.T, story func(t *testing.T, p *paper, s *Source, b *book)) {
+// inBubble runs a source with the default times on paper that says 10, until the
+// test ends.
+func inBubble(t *testing.T) (*paper, *Source, *book) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		p := &paper{content: "test.limit: 10\n", hints: make(chan struct{}, 1000)}
-		log := &book{refused: make(chan string, 1000)}
-		r, err := dynamicconfig.NewRegistry(limit, toggle)
-		must(t, err)
-		s := &Source{cfg: Config{Path: "settings.yaml", Registry: r, Settings: live.New(nil), Logger: slog.New(log)}, read: p.read}
-		must(t, s.cfg.complete())
-		s.ctx, s.cancel = context.WithCancel(t.Context())
-		must(t, s.open())
-		s.wg.Go(func() { s.follow(p.hints, func() {}) })
-		synctest.Wait()
-		story(t, p, s, log)
-		must(t, s.Stop())
-	})
+	p := &paper{content: "test.limit: 10\n", hints: make(chan struct{}, 1000)}
+	log := &book{refused: make(chan string, 1000)}
+	r, err := dynamicconfig.NewRegistry(limit, toggle)
+	must(t, err)
+	s := &Source{cfg: Config{Path: "settings.yaml", Registry: r, Settings: live.New(nil), Logger: slog.New(log)}, read: p.read, done: make(chan struct{})}
+	must(t, s.cfg.complete())
+	must(t, s.open())
+	s.wg.Go(func() { s.follow(p.hints, func() {}) })
+	t.Cleanup(func() { must(t, s.Stop()) })
+	synctest.Wait()
+	return p, s, log
 }
 
 func expectLimit(t *testing.T, s *Source, want int) {
@@ -77,7 +74,8 @@ func expectLimit(t *testing.T, s *Source, want int) {
 }
 
 func TestSettledIsLoaded(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, _ *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, _ := inBubble(t)
 		p.put("test.limit: 20\n", true)
 		time.Sleep(519 * time.Millisecond)
 		expectLimit(t, s, 10)
@@ -88,7 +86,8 @@ func TestSettledIsLoaded(t *testing.T) {
 
 // TestPollIsTheBackstop: nobody tells of the change.
 func TestPollIsTheBackstop(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, _ *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, _ := inBubble(t)
 		p.put("test.limit: 20\n", false)
 		time.Sleep(10*time.Second + 501*time.Millisecond)
 		expectLimit(t, s, 20)
@@ -98,7 +97,8 @@ func TestPollIsTheBackstop(t *testing.T) {
 // TestSlowWriter writes a line every 400 ms, each time what would be a right
 // file: only the whole one is loaded.
 func TestSlowWriter(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, _ *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, _ := inBubble(t)
 		text := "# settings\n"
 		p.put(text, true)
 		for i := range 10 {
@@ -118,7 +118,8 @@ func TestSlowWriter(t *testing.T) {
 // TestUnfinishedEnds wait ten times as long: a file cut within a line means
 // another value, one cut to nothing means all defaults.
 func TestUnfinishedEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, _ *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, _ := inBubble(t)
 		p.put("test.limit: 2", true)
 		time.Sleep(4 * time.Second)
 		expectLimit(t, s, 10)
@@ -139,7 +140,8 @@ func TestUnfinishedEnds(t *testing.T) {
 // TestGapOfReplacing: a file that is away for a moment is no failure; one that
 // stays away is.
 func TestGapOfReplacing(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, log *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, log := inBubble(t)
 		p.lose(errors.New("no such file"))
 		time.Sleep(4 * time.Second)
 		p.put("test.limit: 20\n", true)
@@ -165,7 +167,8 @@ func TestGapOfReplacing(t *testing.T) {
 // TestFailureIsRepeated: at once, then once a minute and not more often, whatever
 // happens to the file; another mistake is said at once.
 func TestFailureIsRepeated(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, log *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, log := inBubble(t)
 		p.put("test.limit: -1\n", true)
 		time.Sleep(time.Second)
 		if len(log.refused) != 1 {
@@ -194,7 +197,8 @@ func TestFailureIsRepeated(t *testing.T) {
 // TestRestless: a file that changes for ever is reported, and loaded once it
 // holds still; back at what it was, the report ends too.
 func TestRestless(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *paper, s *Source, _ *book) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s, _ := inBubble(t)
 		for _, last := range []string{"test.limit: 20\n", "test.limit: 20\n"} {
 			for i := range 300 {
 				p.put(fmt.Sprintf("test.limit: %d\n", 100+i), true)

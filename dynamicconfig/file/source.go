@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,9 +15,8 @@ const gather = 20 * time.Millisecond
 type Source struct {
 	cfg     Config
 	read    func() ([]byte, error)
-	metrics func() error // takes the instruments back
-	ctx     context.Context
-	cancel  context.CancelFunc
+	metrics func() error  // takes the instruments back
+	done    chan struct{} // closed by Stop
 	wg      sync.WaitGroup
 
 	// Only the loop uses these, and Open before it.
@@ -40,14 +38,44 @@ func Open(cfg Config) (*Source, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Source{cfg: cfg}
+	s := &Source{cfg: cfg, done: make(chan struct{})}
 	s.read = func() ([]byte, error) { return read(cfg.Path, cfg.MaxBytes) }
-	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
-		s.cancel()
 		return nil, err
 	}
 	return s, nil
+}
+
+// Start begins to follow the file. It does nothing when called again or after
+// Stop.
+func (s *Source) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.started || s.mu.stopped {
+		return
+	}
+	s.mu.started = true
+	hints := make(chan struct{}, 1)
+	w := newWatch(s.cfg.Path, s.cfg.Logger)
+	s.wg.Go(func() { w.run(s.done, hints) })
+	s.wg.Go(func() { s.follow(hints, w.renew) })
+}
+
+// Stop ends following and waits. What is in force stays in force. It may be
+// called more than once, and before Start.
+func (s *Source) Stop() error {
+	s.mu.Lock()
+	first := !s.mu.stopped
+	if first {
+		close(s.done)
+	}
+	s.mu.stopped = true
+	s.mu.Unlock()
+	s.wg.Wait()
+	if !first {
+		return nil
+	}
+	return s.metrics()
 }
 
 func (s *Source) open() error {
@@ -62,36 +90,6 @@ func (s *Source) open() error {
 	return err
 }
 
-// Start begins to follow the file. It does nothing when called again or after
-// Stop.
-func (s *Source) Start() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.started || s.mu.stopped {
-		return
-	}
-	s.mu.started = true
-	hints := make(chan struct{}, 1)
-	w := newWatch(s.cfg.Path, s.cfg.Logger)
-	s.wg.Go(func() { w.run(s.ctx, hints) })
-	s.wg.Go(func() { s.follow(hints, w.renew) })
-}
-
-// Stop ends following and waits. What is in force stays in force. It may be
-// called more than once, and before Start.
-func (s *Source) Stop() error {
-	s.mu.Lock()
-	first := !s.mu.stopped
-	s.mu.stopped = true
-	s.mu.Unlock()
-	s.cancel()
-	s.wg.Wait()
-	if !first {
-		return nil
-	}
-	return s.metrics()
-}
-
 // follow looks at the file when hinted at a change, when a change is to have
 // settled, and every Poll. renew is called before each look.
 func (s *Source) follow(hints <-chan struct{}, renew func()) {
@@ -100,7 +98,7 @@ func (s *Source) follow(hints <-chan struct{}, renew func()) {
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-s.done:
 			return
 		case <-hints:
 			if soon := time.Now().Add(gather); soon.Before(next) {

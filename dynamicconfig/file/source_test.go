@@ -18,17 +18,22 @@ import (
 // are replaced. Nothing but notification makes the source look.
 func TestEveryWayToWrite(t *testing.T) {
 	const next = "test.limit: 20\n"
-	for name, replace := range map[string]func(t *testing.T, path string){
-		"in place": func(t *testing.T, path string) { write(t, path, next) },
+	for name, put := range map[string]func(t *testing.T, path string){
+		"in place": func(t *testing.T, path string) {
+			t.Helper()
+			write(t, path, next)
+		},
 		"rename": func(t *testing.T, path string) {
-			write(t, path+".new", next)
-			must(t, os.Rename(path+".new", path))
+			t.Helper()
+			replace(t, path, next)
 		},
 		"delete and create": func(t *testing.T, path string) {
+			t.Helper()
 			must(t, os.Remove(path))
 			write(t, path, next)
 		},
 		"truncate and write": func(t *testing.T, path string) {
+			t.Helper()
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 			must(t, err)
 			for i := range next {
@@ -38,10 +43,12 @@ func TestEveryWayToWrite(t *testing.T) {
 			must(t, f.Close())
 		},
 		"move away and create": func(t *testing.T, path string) {
+			t.Helper()
 			must(t, os.Rename(path, path+"~"))
 			write(t, path, next)
 		},
 		"an older file": func(t *testing.T, path string) {
+			t.Helper()
 			write(t, path+".old", next)
 			past := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 			must(t, os.Chtimes(path+".old", past, past))
@@ -51,7 +58,7 @@ func TestEveryWayToWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := started(t)
 			b.await(t, 10)
-			replace(t, b.path)
+			put(t, b.path)
 			b.await(t, 20)
 		})
 	}
@@ -106,8 +113,7 @@ func TestLinkToElsewhere(t *testing.T) {
 func TestRapidWrites(t *testing.T) {
 	b := started(t)
 	for i := 1; i <= 1000; i++ {
-		write(t, b.path+".new", fmt.Sprintf("test.limit: %d\n", 100+i))
-		must(t, os.Rename(b.path+".new", b.path))
+		replace(t, b.path, fmt.Sprintf("test.limit: %d\n", 100+i))
 	}
 	b.await(t, 1100)
 	if s := b.source.Status(); s.Failing != nil {
@@ -137,7 +143,7 @@ func TestMistake(t *testing.T) {
 		})
 	}
 	good := b.source.Status()
-	write(t, b.path, "test.limit: 20\ntest.swich: true\ntest.limit: many\n")
+	replace(t, b.path, "test.limit: 20\ntest.swich: true\ntest.limit: many\n")
 	why := b.awaitRefusal(t)
 	for _, want := range []string{"line 2, column 1", `did you mean "test.switch"?`, "line 3, column 1", "a second time"} {
 		if !strings.Contains(why, want) {
@@ -157,7 +163,7 @@ func TestMistake(t *testing.T) {
 		t.Errorf("failed %v, hash %s; want 1 and %s", failed, hash, good.Hash)
 	}
 
-	write(t, b.path, "test.limit: 20\ntest.switch: true\n")
+	replace(t, b.path, "test.limit: 20\ntest.switch: true\n")
 	b.await(t, 20)
 	close(done)
 	wg.Wait()
@@ -277,7 +283,11 @@ func TestStartStop(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(b.source.Start)
-			wg.Go(func() { must(t, b.source.Stop()) })
+			wg.Go(func() {
+				if err := b.source.Stop(); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 		wg.Wait()
 		must(t, b.source.Stop())

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -27,15 +26,15 @@ func newWatch(path string, logger *slog.Logger) *watch {
 	return w
 }
 
-// run hints until the context ends.
-func (w *watch) run(ctx context.Context, hints chan<- struct{}) {
+// run hints until done is closed.
+func (w *watch) run(done <-chan struct{}, hints chan<- struct{}) {
 	if w.watcher == nil {
 		return
 	}
-	defer w.watcher.Close()
+	defer func() { _ = w.watcher.Close() }() // nothing is left that could be told
 	for {
 		select {
-		case <-ctx.Done():
+		case <-done:
 			return
 		case event, ok := <-w.watcher.Events:
 			if !ok {

@@ -53,7 +53,7 @@ func (s *Settings) Publish(next *dynamicconfig.Snapshot) {
 func (s *Settings) Close() {
 	s.mu.Lock()
 	s.mu.closed = true
-	var open []*Subscription
+	open := make([]*Subscription, 0, len(s.mu.followers))
 	for sub := range s.mu.followers {
 		open = append(open, sub)
 	}

@@ -75,22 +75,6 @@ func (s *Settings) add(sub *Subscription, seen *dynamicconfig.Snapshot, next fli
 	}
 }
 
-// armLocked sets the timer to the next flip.
-func (sub *Subscription) armLocked(next flip) {
-	if sub.timer != nil {
-		sub.timer.Stop()
-		sub.timer = nil
-	}
-	if !next.changes {
-		return
-	}
-	sub.timer = time.AfterFunc(min(max(0, time.Until(next.at)), longestTimer), func() {
-		sub.settings.mu.Lock()
-		defer sub.settings.mu.Unlock()
-		sub.settings.enqueueLocked(sub)
-	})
-}
-
 // Cancel ends the subscription without waiting: a callback that runs goes on, no
 // further one begins. A callback may cancel its own subscription.
 func (sub *Subscription) Cancel() {
@@ -114,4 +98,20 @@ func (sub *Subscription) Cancel() {
 func (sub *Subscription) Stop() {
 	sub.Cancel()
 	<-sub.idle
+}
+
+// armLocked sets the timer to the next flip.
+func (sub *Subscription) armLocked(next flip) {
+	if sub.timer != nil {
+		sub.timer.Stop()
+		sub.timer = nil
+	}
+	if !next.changes {
+		return
+	}
+	sub.timer = time.AfterFunc(min(max(0, time.Until(next.at)), longestTimer), func() {
+		sub.settings.mu.Lock()
+		defer sub.settings.mu.Unlock()
+		sub.settings.enqueueLocked(sub)
+	})
 }

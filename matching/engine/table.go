@@ -9,6 +9,9 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
+// settingMaxPartitions is where the limit of a table comes from, for refusals.
+const settingMaxPartitions = "matching.maxPartitions"
+
 // table is the map of what a node has loaded, and how that comes and goes. It
 // knows nothing of what a partition is, only how to load and close one:
 //
@@ -113,11 +116,9 @@ func (t *table[Q]) slot(p partition.ID) (s *slot[Q], closing bool, err error) {
 		return nil, false, task.Errorf(task.NotReady, "the node has not started yet")
 	}
 	if len(t.mu.slots) >= t.limit {
-		return nil, false, &task.Error{
-			Reason:  task.Quota,
-			Message: "the node holds as many partitions as it may",
-			Limit:   &task.Limit{Name: "matching.maxPartitions", RetryAfter: time.Second},
-		}
+		full := task.Errorf(task.Quota, "the node holds %d partitions, which is the limit (%s)", len(t.mu.slots), settingMaxPartitions)
+		full.Limit = &task.Limit{Name: settingMaxPartitions, RetryAfter: time.Second}
+		return nil, false, full
 	}
 	s = &slot[Q]{ready: make(chan struct{}), gone: make(chan struct{})}
 	t.mu.slots[p] = s
@@ -250,8 +251,9 @@ func (t *table[Q]) drop(p partition.ID, q Q, why Why) {
 }
 
 // stop refuses new loads, ends those that run and closes everything, all
-// partitions at once. It returns how many did not close in good order.
-func (t *table[Q]) stop(ctx context.Context, why Why) (failed int) {
+// partitions at once. It returns how many did not close in good order, and what
+// one of them said.
+func (t *table[Q]) stop(ctx context.Context, why Why) (failed int, example error) {
 	t.mu.Lock()
 	t.mu.stopping = true
 	t.mu.Unlock()
@@ -274,8 +276,8 @@ func (t *table[Q]) stop(ctx context.Context, why Why) (failed int) {
 	}
 	for range ps {
 		if err := <-results; err != nil {
-			failed++
+			failed, example = failed+1, err
 		}
 	}
-	return failed
+	return failed, example
 }

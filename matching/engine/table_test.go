@@ -107,7 +107,7 @@ func TestOneLoadForAll(t *testing.T) {
 		if l.loads != 1 || time.Since(start) != time.Second {
 			t.Errorf("%d loads in %v, want 1 in 1s", l.loads, time.Since(start))
 		}
-		if failed := l.stop(t.Context(), Shutdown); failed != 0 || l.closes != 1 {
+		if failed, _ := l.stop(t.Context(), Shutdown); failed != 0 || l.closes != 1 {
 			t.Errorf("stop: %d failed, %d closed", failed, l.closes)
 		}
 	})
@@ -218,7 +218,7 @@ func TestLimit(t *testing.T) {
 	}
 	var refusal *task.Error
 	if _, err := l.get(t.Context(), numbered(2), true); !errors.As(err, &refusal) || refusal.Reason != task.Quota || refusal.Limit.Name == "" {
-		t.Errorf("a third partition: %v, want Quota with the limit's name", err)
+		t.Errorf("a third partition: %v, want Quota with the limit's name and size", err)
 	}
 	l.stop(t.Context(), Shutdown)
 }
@@ -249,7 +249,7 @@ func TestComingAndGoing(t *testing.T) {
 		})
 	}
 	actors.Wait()
-	if failed := l.stop(t.Context(), Shutdown); failed != 0 {
+	if failed, _ := l.stop(t.Context(), Shutdown); failed != 0 {
 		t.Errorf("%d did not close", failed)
 	}
 	if l.breach != "" || l.loads != l.closes || l.count() != 0 {

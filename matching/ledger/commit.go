@@ -13,12 +13,20 @@ import (
 // metaEvery is how often metadata rides along with other changes.
 const metaEvery = 5 * time.Second
 
-// WantsTake reports whether [Ledger.Take] may have something to write.
+// WantsTake reports whether [Ledger.Take] may have something to write or to
+// answer. It is false while all that is left needs bodies that are being read:
+// they make their entries dirty.
 func (l *Ledger) WantsTake() bool {
-	if l.lost || l.writing() {
+	switch {
+	case l.lost || l.writing():
 		return false
+	case len(l.dirty) > 0:
+		return true
+	case len(l.waits) > 0:
+		return slices.ContainsFunc(l.waits, func(w wait) bool { return !w.entry.lacksBody() })
+	default:
+		return l.closing && !l.closed && l.read.waiting == 0
 	}
-	return len(l.dirty) > 0 || len(l.waits) > 0 || (l.closing && !l.closed)
 }
 
 // writing reports whether a mutation is with the store.
@@ -70,11 +78,11 @@ func (l *Ledger) takeEntries(m *row.Mutation) {
 		if e.forgotten || e.settled() {
 			continue
 		}
+		if e.lacksBody() {
+			l.fetch(e) // the body makes it dirty again
+			continue
+		}
 		if e.needsBody() {
-			if e.Task == nil {
-				l.fetch(e) // the body makes it dirty again
-				continue
-			}
 			bytes += e.size
 		}
 		l.write(m, e)
@@ -176,13 +184,15 @@ func (l *Ledger) takeMeta(m *row.Mutation, now time.Time) {
 	m.Meta = &meta
 }
 
-// mayRelease reports whether nothing but the release itself is left to write.
+// mayRelease reports whether nothing but the release itself is left to write,
+// and nobody waits for a lookup, who could not be answered after it.
 func (l *Ledger) mayRelease(m *row.Mutation) bool {
-	return l.closing && !l.closed && m.Empty() && len(l.dirty) == 0 && len(l.waits) == 0
+	return l.closing && !l.closed && m.Empty() && len(l.dirty) == 0 && len(l.waits) == 0 && l.read.waiting == 0
 }
 
-// Close begins the end: no adds any more, and once all is written a last commit
-// that releases the partition. [Ledger.Closed] tells when that is stored.
+// Close begins the end: no adds and no lookups any more, and once all is written
+// a last commit that releases the partition. [Ledger.Closed] tells when that is
+// stored.
 func (l *Ledger) Close() { l.closing = true }
 
 // Closed reports whether the partition was released in the store.
@@ -258,7 +268,6 @@ func (l *Ledger) bounced(e *Entry, err error) {
 	case e.Delivery == 0 && e.adding:
 		l.counts.Refused++
 		l.answerAdd(e, task.Errorf(task.StoreUnavailable, "the store did not take the task: %w", err))
-		l.unqueue(e)
 		l.forget(e)
 	default:
 		l.markDirty(e)

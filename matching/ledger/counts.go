@@ -1,7 +1,5 @@
 package ledger
 
-import "github.com/taskring/taskring/matching/task"
-
 // Counts are running totals since the load, and what is in memory now.
 type Counts struct {
 	Memory  int            // entries in memory
@@ -31,11 +29,3 @@ func (l *Ledger) Windowed() bool { return l.delayed.spilled }
 
 // Spilled is about how many tasks only the store has.
 func (l *Ledger) Spilled() int64 { return l.spilledRows }
-
-// Levels returns, per priority, the read mark and the number of ready tasks in memory.
-func (l *Ledger) Levels() (read [task.Priorities]task.ID, ready [task.Priorities]int) {
-	for i := range l.levels {
-		read[i], ready[i] = l.levels[i].read, l.levels[i].ready
-	}
-	return read, ready
-}

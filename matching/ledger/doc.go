@@ -30,7 +30,7 @@
 //
 //	L1  At most one mutation of the partition is with the store. What changes
 //	    meanwhile waits for the next one.
-//	L2  A callers' answer that promises durability is given when a commit that
+//	L2  An answer that promises durability is given when a commit that
 //	    covers it was stored, or at once when nothing of the task was ever handed
 //	    to the store and nothing needs to be.
 //	L3  Of each priority, every task row with an id at or below the level's read

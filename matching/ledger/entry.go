@@ -150,6 +150,9 @@ func (e *Entry) needsBody() bool {
 	return kind != 0 && (kind != e.have.kind || due != e.have.due)
 }
 
+// lacksBody reports whether the entry cannot be written before its body is read.
+func (e *Entry) lacksBody() bool { return e.Task == nil && !e.forgotten && e.needsBody() }
+
 // lease returns the lease record of the entry's grants.
 func (e *Entry) lease() row.Lease {
 	return row.Lease{

@@ -126,9 +126,6 @@ func New(c Config, now time.Time) *Ledger {
 // SetLimits replaces the limits. What is over a lowered limit stays.
 func (l *Ledger) SetLimits(limits Limits) { l.limits = limits.withDefaults() }
 
-// Limits returns the limits in force.
-func (l *Ledger) Limits() Limits { return l.limits }
-
 // Epoch is the partition's lease epoch.
 func (l *Ledger) Epoch() task.Epoch { return l.epoch }
 
@@ -139,7 +136,7 @@ func (l *Ledger) Lost() bool { return l.lost }
 func (l *Ledger) Find(id task.ID) *Entry { return l.tasks[id] }
 
 // Output returns what followed from the calls since the last Output. The slices
-// are reused by the next call of any other method after the next Output.
+// are the caller's.
 func (l *Ledger) Output() Output {
 	out := l.out
 	l.out = Output{}

@@ -129,6 +129,61 @@ func TestBodiesOfLeasedTasksAreBounded(t *testing.T) {
 	}
 }
 
+// TestTakeWaitsForBodies: a row that moves needs its body. While that is being
+// read there is nothing to take, and a lane that were told so would spin.
+func TestTakeWaitsForBodies(t *testing.T) {
+	l := newLedger(Limits{LeasedBytes: 1})
+	e := l.addOne(&task.Task{})
+	l.store()
+	body := e.Task
+	g, _ := l.Grant(e, "w", 0, start)
+	l.store()
+	l.Output()
+	l.Fail(g, Failure{}, start, Ticket{Call: "fail"})
+	for _, closing := range []bool{false, true} {
+		if closing {
+			l.Close()
+		}
+		if m := l.Take(start); m != nil || l.WantsTake() {
+			t.Fatalf("closing %v: the body is not read, takes %+v and wants to take more: %v", closing, m, l.WantsTake())
+		}
+	}
+	read, _ := l.NextRead()
+	l.LookedUp([]row.Record{{ID: read.IDs[0], Found: true, Kind: row.Tasks, Task: row.Task{Task: body}}}, start)
+	if !l.WantsTake() {
+		t.Fatal("the body is there and nothing is to be taken")
+	}
+	l.store()
+	if got := l.Output().Answers; len(got) != 1 || got[0].Call != "fail" || got[0].Err != nil || !l.Closed() {
+		t.Errorf("answers %+v, closed %v", got, l.Closed())
+	}
+}
+
+// TestReleaseWaitsForLookups: after the release nothing is read any more, so who
+// waits for a lookup is answered before, and who comes late is refused.
+func TestReleaseWaitsForLookups(t *testing.T) {
+	l := newLedger(Limits{})
+	l.seq = 10
+	g := task.Grant{ID: task.MakeID(7, 3), Delivery: 1, Epoch: 7}
+	l.Complete(g, Ticket{Call: "early"})
+	l.Close()
+	l.Complete(g, Ticket{Call: "late"})
+	if got := l.Output().Answers; len(got) != 1 || got[0].Call != "late" || !errors.Is(got[0].Err, task.PartitionClosing) {
+		t.Fatalf("answers %+v, want the late one to be refused", got)
+	}
+	if l.WantsTake() || l.Take(start) != nil {
+		t.Fatal("it is released while a caller waits for a lookup")
+	}
+	read, _ := l.NextRead()
+	l.LookedUp([]row.Record{{ID: read.IDs[0]}}, start)
+	if got := l.Output().Answers; len(got) != 1 || !got[0].AlreadyFinished || !l.WantsTake() {
+		t.Fatalf("answers %+v, wants to take: %v", got, l.WantsTake())
+	}
+	if l.store(); !l.Closed() {
+		t.Error("it is not released")
+	}
+}
+
 // TestMissingRow: a row that the store should have and does not is let go.
 func TestMissingRow(t *testing.T) {
 	l := newLedger(Limits{LeasedBytes: 1})

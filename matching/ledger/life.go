@@ -26,7 +26,7 @@ func (l *Ledger) Admit(items, bytes int) error {
 	case l.lost:
 		return l.lostErr
 	case l.closing:
-		return task.Errorf(task.PartitionClosing, "partition %s is being unloaded", l.partition)
+		return l.closingErr()
 	case l.seq+uint64(items) > maxSeq:
 		return task.Errorf(task.NotReady, "partition %s has used up the ids of epoch %d and must be loaded again", l.partition, l.epoch)
 	case l.pending.items+items > l.limits.PendingItems:
@@ -40,6 +40,10 @@ func (l *Ledger) Admit(items, bytes int) error {
 // Exhausted reports whether the epoch is out of ids: the partition must be
 // unloaded and loaded again.
 func (l *Ledger) Exhausted() bool { return l.seq >= maxSeq }
+
+func (l *Ledger) closingErr() error {
+	return task.Errorf(task.PartitionClosing, "partition %s is being unloaded", l.partition)
+}
 
 func quota(limit, format string, args ...any) error {
 	err := task.Errorf(task.Quota, format, args...)

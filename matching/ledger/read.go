@@ -53,6 +53,8 @@ func (l *Ledger) lookUp(id task.ID, o op) {
 	switch {
 	case l.lost:
 		a.Err = l.lostErr
+	case l.closing:
+		a.Err = l.closingErr()
 	case id > task.MakeID(l.epoch, l.seq) || id.Seq() == 0:
 		a.Err = task.Errorf(task.Invalid, "task id %s was never given out by partition %s", id, l.partition)
 	case l.read.waiting >= l.limits.Lookups:

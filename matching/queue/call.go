@@ -52,9 +52,6 @@ func failedCall(n int, err error) *Call {
 	return c
 }
 
-// Done is closed when every result is known.
-func (c *Call) Done() <-chan struct{} { return c.done }
-
 // Wait waits until every result is known, or ctx ends: then what is not known
 // is OutcomeUnknown. The result has one element per task or grant, in order.
 func (c *Call) Wait(ctx context.Context) []Result {

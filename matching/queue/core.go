@@ -32,7 +32,6 @@ type Core struct {
 	pollSeq uint64
 	ended   []*Poll
 	touched []*Poll
-	limited bool // the limit on leases kept a task from a poll
 }
 
 // NewCore returns the core of a partition that was just acquired.
@@ -182,7 +181,11 @@ func (c *Core) Settle(now time.Time) Effects {
 	var effects Effects
 	for {
 		out := c.ledger.Output()
-		effects.Answers = append(effects.Answers, out.Answers...)
+		if effects.Answers == nil {
+			effects.Answers = out.Answers // mostly all there are: no copy
+		} else {
+			effects.Answers = append(effects.Answers, out.Answers...)
+		}
 		c.follow(out)
 		if !c.matchAll(now) {
 			break
@@ -301,10 +304,7 @@ func (c *Core) follow(out ledger.Output) {
 // that got any. It reports whether the ledger has more to say.
 func (c *Core) matchAll(now time.Time) bool {
 	progress := false
-	for {
-		if c.limited = !c.ledger.CanGrant(); c.limited {
-			break
-		}
+	for c.ledger.CanGrant() {
 		t, w, ok := c.matcher.Next()
 		if !ok {
 			break

@@ -44,7 +44,7 @@ func (q *Queue) Describe() Stats {
 		Epoch: core.ledger.Epoch(),
 		Ready: int64(c.ByState[ledger.Ready]), Leased: int64(c.ByState[ledger.Leased]), Delayed: int64(c.ByState[ledger.Delayed]),
 		Spilled: core.ledger.Spilled(), Backlog: core.ledger.Backlog(),
-		OldestReady: oldest, Empty: core.ledger.Drained(), LeasesLimited: core.limited,
+		OldestReady: oldest, Empty: core.ledger.Drained(), LeasesLimited: core.matcher.Tasks() > 0 && !core.ledger.CanGrant(),
 		WaitingPolls: core.matcher.Polls(), Pollers: q.mu.pollers.recent(time.Now()),
 		LastUsed: q.mu.active, Counts: c,
 	}
@@ -85,9 +85,6 @@ func (q *Queue) Get(ctx context.Context, id task.ID) (Description, error) {
 		return Description{}, task.Errorf(task.StoreUnavailable, "reading task %s: %w", id, err)
 	}
 	if d, ok := q.inMemory(id); ok { // it came into memory meanwhile; memory is newer
-		if d.Task == nil {
-			d.Task = taskOf(records[0])
-		}
 		return d, nil
 	}
 	if !records[0].Found {
@@ -120,21 +117,16 @@ func (q *Queue) fromBooksLocked(d *Description, e *ledger.Entry) {
 	}
 }
 
-func taskOf(r row.Record) *task.Task {
-	if r.Kind == row.Dead {
-		return r.Dead.Task
-	}
-	return r.Task.Task
-}
-
 // describe describes a task from what the store has of it.
 func describe(r row.Record) Description {
-	d := Description{Task: taskOf(r), State: ledger.Ready}
 	if r.Kind == row.Dead {
-		d.State, d.DeathReason, d.DiedAt = ledger.Dying, r.Dead.Reason, r.Dead.At
-		d.Attempts, d.Deliveries = d.Task.Attempts, d.Task.Deliveries
-		return d
+		t := r.Dead.Task
+		return Description{
+			Task: t, State: ledger.Dying, Attempts: t.Attempts, Deliveries: t.Deliveries,
+			DeathReason: r.Dead.Reason, DiedAt: r.Dead.At,
+		}
 	}
+	d := Description{Task: r.Task.Task, State: ledger.Ready}
 	if r.Task.Due != 0 {
 		d.State, d.Due = ledger.Delayed, r.Task.Due
 	}

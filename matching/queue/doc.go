@@ -24,8 +24,8 @@
 //
 // # Invariants
 //
-//	Q1  No callback runs under the lock but the look at the settings. Lock order: a queue's lock is the last
-//	    one taken; under it no other is asked for.
+//	Q1  No callback runs under the lock but the look at the settings. Lock order:
+//	    a queue's lock is the last one taken; under it no other is asked for.
 //	Q2  A loaded idle partition has no goroutine, no timer of its own and makes
 //	    no call. Goroutines run only while a read is out.
 //	Q3  A poll ends exactly once: with grants, or empty with a reason. Grants

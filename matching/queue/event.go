@@ -60,21 +60,21 @@ func (q *Queue) applyLimitsLocked() {
 func (q *Queue) settleLocked(now time.Time) followUps {
 	core := q.mu.core
 	todo := followUps{effects: core.Settle(now), dirty: core.WantsTake()}
-	if !q.mu.ended {
-		todo.read, todo.reads = core.NextRead()
-	}
-	if todo.reads {
-		q.wg.Add(1)
-	}
-	if next, ok := core.NextTick(now); ok && (q.mu.armed.IsZero() || next.Before(q.mu.armed)) {
-		q.mu.armed, todo.wake = next, next
+	if (core.Lost() || core.Closed()) && !q.mu.ended {
+		q.mu.ended, todo.end = true, true
 	}
 	gone := core.Lost() || core.Ledger().Exhausted()
 	if gone && !q.mu.reported {
 		q.mu.reported, todo.lost = true, true
 	}
-	if (core.Lost() || core.Closed()) && !q.mu.ended {
-		q.mu.ended, todo.end = true, true
+	if q.mu.ended { // no reads and no timers any more, which would outlive the unload
+		return todo
+	}
+	if todo.read, todo.reads = core.NextRead(); todo.reads {
+		q.wg.Add(1)
+	}
+	if next, ok := core.NextTick(now); ok && (q.mu.armed.IsZero() || next.Before(q.mu.armed)) {
+		q.mu.armed, todo.wake = next, next
 	}
 	return todo
 }

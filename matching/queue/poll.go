@@ -45,11 +45,6 @@ func (q *Queue) Poll(ctx context.Context, r PollRequest) PollResult {
 		q.giveBack(p.Result.Grants)
 		return PollResult{Empty: Cancelled}
 	}
-	if q.cfg.Granted != nil {
-		for _, g := range p.Result.Grants {
-			q.cfg.Granted(g)
-		}
-	}
 	return p.Result
 }
 

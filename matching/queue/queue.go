@@ -34,12 +34,12 @@ type Config struct {
 	// called at any time; the same pointer means that nothing changed.
 	Settings func() *Settings
 
-	Dirty func(*Queue)            // there is something to commit: tell the lane
-	Wake  func(*Queue, time.Time) // call Tick at that time; later calls replace earlier ones
-	Lost  func(*Queue)            // the partition was lost, or used up its ids: unload it
+	Dirty func(*Queue) // there is something to commit: tell the lane
+	Lost  func(*Queue) // the partition was lost, or used up its ids: unload it
 
-	// Granted, when set, observes each hand-over to a poll.
-	Granted func(Granted)
+	// Wake has Tick called at that time. Calls may overtake each other, so none
+	// may put off what an earlier one asked for; a Tick too many does no harm.
+	Wake func(*Queue, time.Time)
 }
 
 // Queue is one loaded partition. It may be used concurrently. It implements the
@@ -134,7 +134,9 @@ func (q *Queue) Heartbeat(grants []task.Grant) *Call {
 func (q *Queue) Tick() {
 	q.event(func(now time.Time) {
 		q.mu.armed = time.Time{}
-		q.mu.core.Tick(now)
+		if !q.mu.ended { // else the next holder sees to it
+			q.mu.core.Tick(now)
+		}
 	})
 }
 
@@ -184,9 +186,6 @@ func (q *Queue) Close(ctx context.Context, reason EmptyReason) error {
 	q.wg.Wait()
 	return err
 }
-
-// Done is closed when the partition was released or lost.
-func (q *Queue) Done() <-chan struct{} { return q.done }
 
 // use begins an operation with n results: it marks the partition used and lets
 // begin run, unless the partition is gone.

@@ -89,26 +89,24 @@ func newRig(t *testing.T, s *counting, settings *Settings) *rig {
 	return r
 }
 
-// timer is a wheel for one queue.
+// timer is a wheel for one queue: each wake-up has a timer of its own, so that
+// none puts off another.
 type timer struct {
-	mu sync.Mutex
-	t  *time.Timer
+	mu  sync.Mutex
+	all []*time.Timer
 }
 
 func (w *timer) wake(q *Queue, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.t != nil {
-		w.t.Stop()
-	}
-	w.t = time.AfterFunc(time.Until(at), q.Tick)
+	w.all = append(w.all, time.AfterFunc(time.Until(at), q.Tick))
 }
 
 func (w *timer) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.t != nil {
-		w.t.Stop()
+	for _, t := range w.all {
+		t.Stop()
 	}
 }
 
@@ -313,6 +311,27 @@ func TestCloseEndsEverything(t *testing.T) {
 	if got := r.Poll(ctx, PollRequest{Wait: time.Minute}); got.Empty != Shutdown {
 		t.Errorf("poll after close: %v", got.Empty)
 	}
+}
+
+// TestNothingHappensAfterClose: a lease that runs out once the partition was
+// released is the next holder's business.
+func TestNothingHappensAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, nil)
+		ctx := context.Background()
+		mustAll(t, "add", r.Add(someTasks(1)).Wait(ctx))
+		if got := r.Poll(ctx, PollRequest{}); len(got.Grants) != 1 {
+			t.Fatalf("the poll ended as %v", got.Empty)
+		}
+		if err := r.Close(ctx, Shutdown); err != nil {
+			t.Fatal(err)
+		}
+		written := r.store.commits.Load()
+		time.Sleep(time.Hour) // virtual
+		if n := r.store.commits.Load() - written; n != 0 || r.Describe().Counts.LeasesExpired != 0 {
+			t.Errorf("%d commits after the release, counts %+v", n, r.Describe().Counts)
+		}
+	})
 }
 
 // TestCallerLeaves: a caller whose deadline ends before the store answered is

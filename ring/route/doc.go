@@ -17,7 +17,7 @@
 // of the key's list. With b = 8, partition 25:
 //
 //	batch 25 / 8 = 3, index 25 mod 8 = 1, key ns:orders:3:2
-//	list of that key's slot: node-4, node-7, node-1, ...
+//	list of that key's slot: node-5, node-1, node-4, ...
 //	                                 ^^^^^^ the owner
 //
 // # Laws

@@ -35,7 +35,9 @@ func drawQueue(t *rapid.T) partition.Queue {
 	}
 }
 
-func owner(t interface{ Fatalf(string, ...any) }, r *ring.Ring, p partition.ID, batch int32) ring.Node {
+func owner(t interface {
+	Fatalf(format string, args ...any)
+}, r *ring.Ring, p partition.ID, batch int32) ring.Node {
 	n, ok := Owner(r, p, batch)
 	if !ok {
 		t.Fatalf("%v has no owner", p)
@@ -163,9 +165,10 @@ func TestExplain(t *testing.T) {
 func TestGolden(t *testing.T) {
 	r := mustRing(t, nodes(10))
 	datadriven.RunTest(t, "testdata/golden", func(t *testing.T, d *datadriven.TestData) string {
+		t.Helper()
 		q := partition.Queue{Namespace: "ns"}
 		var typ string
-		var batch int
+		var batch int32
 		d.ScanArgs(t, "queue", &q.Name)
 		d.ScanArgs(t, "type", &typ)
 		d.ScanArgs(t, "batch", &batch)
@@ -174,12 +177,12 @@ func TestGolden(t *testing.T) {
 			t.Fatalf("%s: %v", d.Pos, err)
 		}
 		var b strings.Builder
-		for _, field := range strings.Fields(d.Input) {
-			number, err := strconv.Atoi(field)
+		for field := range strings.FieldsSeq(d.Input) {
+			number, err := strconv.ParseInt(field, 10, 32)
 			if err != nil {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
-			fmt.Fprintf(&b, "%d %s\n", number, owner(t, r, q.Partition(int32(number)), int32(batch)).Name)
+			fmt.Fprintf(&b, "%d %s\n", number, owner(t, r, q.Partition(int32(number)), batch).Name)
 		}
 		return b.String()
 	})

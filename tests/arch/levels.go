@@ -29,7 +29,9 @@ func Layout() []Row {
 	return []Row{
 		{Level: 0, Path: "partition", Job: "name a task queue and its partitions", StandardOnly: true},
 		{Level: 0, Path: "ring", Job: "immutable consistent-hash ring: members in, owners out"},
-		{Level: 0, Path: "dynamicconfig", Job: "typed settings, constraints, precedence, registry, generated page"},
+		{Level: 0, Path: "dynamicconfig", Job: "typed settings, constraints, precedence, registry, generated page", Beside: map[string]string{
+			"partition": "constraints name task queues, and a setting is read for one",
+		}},
 		{Level: 0, Path: "matching/matchingpb", Job: "generated code of the data service"},
 		{Level: 0, Path: "ring/membershippb", Job: "generated code of the membership service"},
 		{Level: 0, Path: "matching/task", Job: "a task, its grant and token, typed errors", Beside: map[string]string{

@@ -48,7 +48,7 @@ func ofAnswers() []Break {
 		{
 			Name:    "a refused add stays in memory",
 			File:    "matching/ledger/commit.go",
-			Old:     "		l.unqueue(e)\n		l.forget(e)\n	default:",
+			Old:     "		l.forget(e)\n	default:",
 			New:     "	default:",
 			Package: "./tests/sim", Test: "TestPromises",
 		},

@@ -169,7 +169,7 @@ func measure(ctx context.Context, binary string, w workload) (figures, error) {
 }
 
 // validate reports whether every task was received exactly once.
-func (f figures) validate(tasks int) error {
+func (f *figures) validate(tasks int) error {
 	switch {
 	case f.Received == nil || f.Lost == nil || f.Dups == nil:
 		return errors.New("its output lacks received, lost or dups")

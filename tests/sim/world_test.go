@@ -156,8 +156,12 @@ func (w *world) take() {
 		return
 	}
 	m := w.core.Take(w.now)
+	core := w.core
 	w.settle()
 	if m == nil {
+		if w.core == core && core.WantsTake() {
+			w.failf("there is nothing to take, and the lane is told at once to take again: it would spin")
+		}
 		return
 	}
 	c := &commitInFlight{ids: make(map[task.ID]bool)}

@@ -1,0 +1,12 @@
+// Package config is `taskring config`: looking at dynamic-config files before and
+// after they tune a cluster.
+//
+//	validate FILE     everything that is wrong with a file, for a check before it is rolled out
+//	explain KEY       which value holds for a task queue, which entry gave it, and why
+//	diff OLD NEW      what a change of the file would change
+//	show              the values of a file and its hash, which nodes report as a metric
+//	docs              the page of all settings
+//
+// What is printed about a file is made by the very code with which a node reads
+// it, so both agree.
+package config

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/dynamicconfig"
+	"github.com/taskring/taskring/partition"
+)
+
+// shownExplanation is what explain prints as JSON.
+type shownExplanation struct {
+	Key       string           `json:"key"`
+	Value     string           `json:"value"`
+	Default   string           `json:"default"`
+	IsDefault bool             `json:"is_default"`
+	Gradual   string           `json:"gradual,omitempty"`
+	Scope     string           `json:"scope"`
+	Doc       string           `json:"doc"`
+	Entries   []shownCandidate `json:"entries"`
+}
+
+// shownCandidate is an entry that might have won, as JSON.
+type shownCandidate struct {
+	shownEntry
+
+	Holds bool   `json:"holds"`
+	Wins  bool   `json:"wins"`
+	Why   string `json:"why"`
+}
+
+// place is for what a value is asked for.
+type place struct{ namespace, queue, taskType string }
+
+func explainCommand(registry *dynamicconfig.Registry) *cobra.Command {
+	var at place
+	cmd := &cobra.Command{
+		Use:   "explain KEY",
+		Short: "Say which value a setting has, which entry gave it, and why",
+		Example: `  taskring config explain matching.numTaskqueueWritePartitions \
+    --file settings.yaml --namespace shop --queue orders --type activity`,
+		Args: cobra.ExactArgs(1),
+	}
+	path := fileFlag(cmd, "the dynamic-config file; not given: all is at its default")
+	flags := cmd.Flags()
+	flags.StringVar(&at.namespace, "namespace", "", "for this namespace; not given: for one that no entry names")
+	flags.StringVar(&at.queue, "queue", "", "for this task queue; not given: for one that no entry names")
+	flags.StringVar(&at.taskType, "type", "", "workflow, activity or dispatch; not given: for none that an entry names")
+	format := output.Flag(cmd)
+	cmd.ValidArgsFunction = completeKeys(registry)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		def, err := registry.Find(args[0])
+		if err != nil {
+			return exit.Usagef("%w", err)
+		}
+		q, err := at.of(def.About())
+		if err != nil {
+			return err
+		}
+		var snapshot *dynamicconfig.Snapshot
+		if *path != "" {
+			if snapshot, err = load(*path, registry); err != nil {
+				return err
+			}
+		}
+		return writeExplanation(cmd.OutOrStdout(), def.About(), snapshot.Explain(def, q, time.Now()), isJSON(format))
+	}
+	return cmd
+}
+
+func completeKeys(registry *dynamicconfig.Registry) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		settings := registry.Settings()
+		keys := make([]string, 0, len(settings))
+		for _, def := range settings {
+			keys = append(keys, def.About().Key)
+		}
+		return keys, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// of returns the queue that the flags name, and refuses flags that say nothing
+// about the setting. A gradual one changes queue by queue, even when it is global.
+func (p place) of(about dynamicconfig.Description) (partition.Queue, error) {
+	q := partition.Queue{Namespace: p.namespace, Name: p.queue}
+	switch {
+	case about.Scope < dynamicconfig.ScopeQueue && (p.queue != "" || p.taskType != "") && !about.Gradual:
+		return q, exit.Usagef("%s has one value for each %s: --queue and --type say nothing about it", about.Key, about.Scope)
+	case p.taskType != "":
+		typ, err := partition.ParseTaskType(p.taskType)
+		if err != nil {
+			return q, exit.Usagef("--type: %w", err)
+		}
+		q.Type = typ
+	}
+	return q, nil
+}
+
+func writeExplanation(w io.Writer, about dynamicconfig.Description, x dynamicconfig.Explanation, asJSON bool) error {
+	if asJSON {
+		shown := shownExplanation{
+			Key: x.Key, Value: x.Value, Default: x.Default, IsDefault: x.IsDefault, Gradual: x.Gradual,
+			Scope: about.Scope.String(), Doc: about.Doc, Entries: []shownCandidate{},
+		}
+		for _, c := range x.Candidates {
+			shown.Entries = append(shown.Entries, shownCandidate{shownEntryOf(c.Entry), c.Holds, c.Wins, c.Why})
+		}
+		return output.Line(w, shown)
+	}
+	from := "the default, no entry holds"
+	for _, c := range x.Candidates {
+		if c.Wins {
+			from = fmt.Sprintf("line %d, %v: %s", c.Entry.Line, c.Entry.Constraints, c.Why)
+		}
+	}
+	fields := [][2]string{
+		{"key", x.Key}, {"value", x.Value}, {"from", from}, {"gradual", x.Gradual}, {"default", x.Default},
+		{"scope", about.Scope.String()}, {"about", about.Doc},
+	}
+	if err := output.WriteFields(w, fields); err != nil || len(x.Candidates) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return wrapWriting(err)
+	}
+	columns := []output.Column{{Title: "LINE", Right: true}, {Title: "VALUE"}, {Title: "CONSTRAINTS"}, {Title: "WHY"}}
+	var rows [][]string
+	for _, c := range x.Candidates {
+		rows = append(rows, []string{strconv.Itoa(c.Entry.Line), c.Entry.Value, c.Entry.Constraints.String(), c.Why})
+	}
+	return output.WriteTable(w, columns, rows)
+}
