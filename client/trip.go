@@ -78,7 +78,9 @@ func (t *trip) plan(err error) (wait time.Duration, again bool) {
 	case retry.Other:
 		t.move()
 	default: // Same
-		t.hint = ""
+		if !answered(err) {
+			t.hint = "" // the node that the hint named is gone
+		}
 	}
 	return d.After, true
 }

@@ -130,7 +130,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	left := n.engine.Stop(ctx)
 	err = errors.Join(err, left)
 	if errors.Is(left, commit.ErrAbandoned) {
-		n.store = nil // a commit is still inside it; opening it again recovers
+		n.store = nil // a call is still inside it; opening it again recovers
 	}
 	if before == started {
 		err = errors.Join(err, n.http.Close())

@@ -145,6 +145,27 @@ func TestFlipIsMoved(t *testing.T) {
 	})
 }
 
+// TestFlipDuringCallback: a callback that is still at work when the key flips
+// hears of the flip when it is done.
+func TestFlipDuringCallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := live.New(nil)
+		defer s.Close()
+		var r record
+		live.Subscribe(s, dynamicconfig.ForKey(batch.Reading(), "k"), func(was, is int) {
+			time.Sleep(time.Hour)
+			r.note(was, is)
+		})
+		g, err := dynamicconfig.ChangeBetween(5, 8, time.Now().Add(time.Minute), time.Now().Add(2*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Publish(snapshot(t, batch.With(g)))
+		time.Sleep(3 * time.Hour)
+		r.expect(t, change{0, 5}, change{5, 8})
+	})
+}
+
 // TestNeverAtTheSameTime: while a callback runs, changes wait; it then hears of
 // the last one only, and other subscriptions are not held up.
 func TestNeverAtTheSameTime(t *testing.T) {

@@ -45,9 +45,8 @@ func Subscribe[T any](s *Settings, r dynamicconfig.Reading[T], notify func(was, 
 			was := last
 			last = value
 			notify(was, value)
-			now = time.Now()
 		}
-		at, changes := r.Next(in, now)
+		at, changes := r.Next(in, now) // of then: a flip during notify is still to be told
 		return flip{at, changes}
 	}
 	at, changes := r.Next(snapshot, now)

@@ -17,9 +17,9 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
-// ErrAbandoned is matched by the error of a Stop that gave up: a commit may still
-// be running in the store, which must not be closed then.
-var ErrAbandoned = errors.New("commit lanes were stopped with changes left to commit")
+// ErrAbandoned is matched by the error of a Stop that gave up: a call may still be
+// running in the store, which must not be closed then.
+var ErrAbandoned = errors.New("calls to the store did not end in time")
 
 // Source is a partition that has changes to commit. It must be comparable; a
 // pointer is. All calls but Partition come from the partition's lane, one at a

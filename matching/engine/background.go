@@ -18,8 +18,8 @@ const (
 	longestSweep  = 30 * time.Second
 )
 
-// janitor unloads idle partitions and keeps the raised counts until the engine
-// stops.
+// janitor unloads idle partitions, and keeps the raised counts and the shares of
+// the read-ahead, until the engine stops.
 func (e *Engine) janitor() {
 	s := e.cfg.Settings().withDefaults()
 	counts := s.Counts
@@ -33,6 +33,7 @@ func (e *Engine) janitor() {
 		}
 		idle := e.cfg.Settings().withDefaults().IdleTimeout
 		e.sweep(idle)
+		e.shareOut(nil)
 		counts = e.maybeRaise(counts)
 		timer.Reset(sweepEvery(idle))
 	}
@@ -42,8 +43,8 @@ func sweepEvery(idle time.Duration) time.Duration {
 	return min(max(idle/10, shortestSweep), longestSweep)
 }
 
-// sweep reads the rates and unloads what was idle for so long, one after the other: there is no
-// hurry, and the commits of the others come first.
+// sweep reads the rates and unloads what was idle for so long, one after the
+// other: there is no hurry, and the commits of the others come first.
 func (e *Engine) sweep(idle time.Duration) {
 	now := time.Now()
 	for _, q := range e.table.all() {

@@ -81,8 +81,9 @@ func (e *Engine) Start() {
 
 // Stop unloads everything: polls end with SHUTDOWN, what is not yet stored is
 // committed, and each partition is marked released. It waits for all of it, at
-// most until ctx ends, and returns an error when something was left. It may be
-// called twice and before Start.
+// most until ctx ends, and returns an error when something was left; one that
+// matches commit.ErrAbandoned when calls may still be running in the store, which
+// must not be closed then. It may be called twice and before Start.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	e.mu.stopped = true
@@ -116,25 +117,20 @@ const (
 // Queue returns the partition, loading it if need be; the load is waited for
 // until ctx ends.
 func (e *Engine) Queue(ctx context.Context, p partition.ID, use Use) (*queue.Queue, error) {
-	if q, ok := e.table.loaded(p); ok && e.checkCounts(p, use) == nil {
-		return q, nil
-	}
-	if err := e.admit(ctx, p, use); err != nil {
-		return nil, err
-	}
-	return e.table.get(ctx, p, true)
+	return e.queue(ctx, p, use, true)
 }
 
 // QueueNow is Queue for the items of a batch, none of which waits for another's
 // partition: while it loads the answer is NotReady.
 func (e *Engine) QueueNow(ctx context.Context, p partition.ID, use Use) (*queue.Queue, error) {
-	if q, ok := e.table.loaded(p); ok && e.checkCounts(p, use) == nil {
-		return q, nil
-	}
+	return e.queue(ctx, p, use, false)
+}
+
+func (e *Engine) queue(ctx context.Context, p partition.ID, use Use, wait bool) (*queue.Queue, error) {
 	if err := e.admit(ctx, p, use); err != nil {
 		return nil, err
 	}
-	return e.table.get(ctx, p, false)
+	return e.table.get(ctx, p, wait)
 }
 
 // Loaded returns the partition if it is loaded, and never loads it.
@@ -199,7 +195,7 @@ func (e *Engine) open(ctx context.Context, p partition.ID) (*queue.Queue, error)
 		Lost:      e.lose,
 	})
 	e.rates.begin(q)
-	e.shareOut(q)
+	e.shareOut([]*queue.Queue{q})
 	return q, nil
 }
 

@@ -1,17 +1,22 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/taskring/taskring/matching/queue"
+	"github.com/taskring/taskring/matching/row"
 	"github.com/taskring/taskring/matching/store/memory"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
@@ -385,6 +390,29 @@ func TestReadAheadShares(t *testing.T) {
 	}
 }
 
+// TestReadAheadFollowsTheSetting: a budget that is changed reaches partitions
+// that are loaded already.
+func TestReadAheadFollowsTheSetting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memory.New(memory.Options{}), Settings{ReadAheadBytes: 1 << 20})
+		p := numbered(0)
+		for range 100 {
+			r.add(p)
+		}
+		q, _ := r.Loaded(p)
+		if s := q.Describe(); s.Spilled != 0 {
+			t.Fatalf("%d tasks are left to the store within the budget", s.Spilled)
+		}
+		r.set(Settings{ReadAheadBytes: 1 << 10})
+		pass(time.Minute)
+		r.add(p)
+		if s := q.Describe(); s.Spilled != 1 {
+			t.Errorf("%d tasks are left to the store under the lower budget, want 1", s.Spilled)
+		}
+		r.stop()
+	})
+}
+
 // TestLoadedPartitionsAreCheap: many loaded partitions cost no goroutine.
 func TestLoadedPartitionsAreCheap(t *testing.T) {
 	const many = 1000
@@ -398,6 +426,45 @@ func TestLoadedPartitionsAreCheap(t *testing.T) {
 		t.Errorf("%d loaded partitions run %d goroutines", many, more)
 	}
 	r.stop()
+}
+
+// TestStopTellsOnce: a stop that has to leave partitions behind says so in its
+// error, and not in a line of the log for each of them.
+func TestStopTellsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 300
+		var refuse atomic.Bool
+		s := memory.New(memory.Options{Commit: func(ms []*row.Mutation) []memory.CommitFault {
+			if !refuse.Load() {
+				return nil
+			}
+			return slices.Repeat([]memory.CommitFault{memory.Refuse}, len(ms))
+		}})
+		var log bytes.Buffer
+		e, err := New(Config{Store: s, Holder: holder, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Start()
+		for n := range many {
+			if _, err := e.Queue(t.Context(), numbered(n), Settle); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuse.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = e.Stop(ctx)
+		if want := fmt.Sprintf("%d partitions were not closed in good order", many); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Stop = %v, want one that says %q", err, want)
+		}
+		if !errors.Is(err, task.StoreUnavailable) {
+			t.Errorf("Stop = %v, want the error of one of them in it", err)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines > many/10 {
+			t.Errorf("%d lines in the log, such as %.200s", lines, log.String())
+		}
+	})
 }
 
 // TestStartStopStress starts, uses and stops in any order at the same time.

@@ -13,7 +13,16 @@ import (
 // change, for all at once, only when the number doubles or halves.
 type readAhead struct {
 	mu    sync.Mutex
-	parts uint // the budget is cut into so many parts
+	bytes int // each one's share, as it was told last
+}
+
+// set remembers the share and reports whether it is another one.
+func (r *readAhead) set(bytes int) (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed = bytes != r.bytes
+	r.bytes = bytes
+	return changed
 }
 
 // partsFor returns the smallest power of two at or above n.
@@ -24,20 +33,16 @@ func partsFor(n int) uint {
 	return 1 << bits.Len(uint(n-1))
 }
 
-// shareOut tells q its share, and all others theirs when that changed.
-func (e *Engine) shareOut(q *queue.Queue) {
-	parts := partsFor(e.table.count() + 1)
-	e.share.mu.Lock()
-	changed := parts != e.share.parts
-	e.share.parts = parts
-	e.share.mu.Unlock()
-
+// shareOut tells those that are being loaded their share, and all others theirs
+// when it changed, by their number or by the settings.
+func (e *Engine) shareOut(loading []*queue.Queue) {
+	parts := partsFor(e.table.count() + len(loading))
 	bytes := max(e.cfg.Settings().withDefaults().ReadAheadBytes/int(parts), 1)
-	q.SetReadAhead(bytes)
-	if !changed {
-		return
+	told := loading
+	if e.share.set(bytes) {
+		told = append(told, e.table.all()...)
 	}
-	for _, other := range e.table.all() {
-		other.SetReadAhead(bytes)
+	for _, q := range told {
+		q.SetReadAhead(bytes)
 	}
 }

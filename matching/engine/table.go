@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/taskring/taskring/matching/commit"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
 )
@@ -250,15 +253,28 @@ func (t *table[Q]) drop(p partition.ID, q Q, why Why) {
 	})
 }
 
+// errLoading is what stop says of a load that went on although it was told to
+// end, as in a store that hangs.
+var errLoading = fmt.Errorf("a partition is still being loaded: %w", commit.ErrAbandoned)
+
 // stop refuses new loads, ends those that run and closes everything, all
 // partitions at once. It returns how many did not close in good order, and what
-// one of them said.
+// one of them said: errLoading when a load did not end before ctx did.
 func (t *table[Q]) stop(ctx context.Context, why Why) (failed int, example error) {
 	t.mu.Lock()
 	t.mu.stopping = true
 	t.mu.Unlock()
 	t.cancel()
-	t.busy.Wait()
+	quiet := make(chan struct{})
+	go func() {
+		defer close(quiet)
+		t.busy.Wait()
+	}()
+	select {
+	case <-quiet:
+	case <-ctx.Done():
+		example = errLoading
+	}
 
 	t.mu.Lock()
 	ps := make([]partition.ID, 0, len(t.mu.slots))
@@ -276,7 +292,7 @@ func (t *table[Q]) stop(ctx context.Context, why Why) (failed int, example error
 	}
 	for range ps {
 		if err := <-results; err != nil {
-			failed, example = failed+1, err
+			failed, example = failed+1, cmp.Or(example, err)
 		}
 	}
 	return failed, example

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/taskring/taskring/matching/commit"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
 )
@@ -208,6 +210,28 @@ func TestStopEndsLoads(t *testing.T) {
 	})
 }
 
+// TestStopOfAStoreThatHangs: a load that does not end when it is told to does not
+// hold up stop for longer than its context.
+func TestStopOfAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(0)
+		hangs := make(chan struct{})
+		l.table.open = func(context.Context, partition.ID) (*thing, error) {
+			<-hangs
+			return nil, errors.New("the disk came back")
+		}
+		if _, err := l.get(t.Context(), numbered(0), false); !errors.Is(err, task.NotReady) {
+			t.Fatalf("get = %v, want NotReady", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if failed, err := l.stop(ctx, Shutdown); failed != 1 || !errors.Is(err, commit.ErrAbandoned) {
+			t.Errorf("stop = %d, %v, want one that failed, and that the store must not be closed", failed, err)
+		}
+		close(hangs)
+	})
+}
+
 func TestLimit(t *testing.T) {
 	l := newLab(0)
 	l.limit = 2
@@ -217,7 +241,8 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	var refusal *task.Error
-	if _, err := l.get(t.Context(), numbered(2), true); !errors.As(err, &refusal) || refusal.Reason != task.Quota || refusal.Limit.Name == "" {
+	if _, err := l.get(t.Context(), numbered(2), true); !errors.As(err, &refusal) || refusal.Reason != task.Quota ||
+		refusal.Limit.Name != "matching.maxPartitions" || !strings.Contains(refusal.Message, "holds 2 partitions") {
 		t.Errorf("a third partition: %v, want Quota with the limit's name and size", err)
 	}
 	l.stop(t.Context(), Shutdown)

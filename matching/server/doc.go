@@ -16,10 +16,11 @@
 // # What a call waits for
 //
 // A single call waits until its partition is loaded, and is tried once more when
-// it caught the partition closing. So does a request with one batch. Where there
-// are several, none waits for another's partition: when one is loading or closing
-// its items are answered NOT_READY at once and the caller sends them again. All items of a batch are started before the first
-// is waited for, so they leave in one commit.
+// it caught the partition closing. A request with one batch waits too, and is not
+// tried again. Where there are several, none waits for another's partition: when
+// one is loading or closing its items are answered NOT_READY or PARTITION_CLOSING
+// at once and the caller sends them again. All items of a batch are started before
+// the first is waited for, so they leave in one commit.
 //
 // # Polls
 //

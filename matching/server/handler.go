@@ -177,7 +177,7 @@ func (h *Handler) sendCounts(ctx context.Context, q partition.Queue, use engine.
 	}
 	caller, err := wire.ParsePartitionCountsFromIncomingContext(ctx)
 	if err != nil {
-		return task.Errorf(task.Invalid, "header %s: %w", "pcnt-bin", err)
+		return task.Errorf(task.Invalid, "header %s: %w", wire.CountsHeader, err)
 	}
 	return h.checkCaller(q, caller.Counts, use)
 }

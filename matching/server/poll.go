@@ -31,13 +31,13 @@ func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (
 	var got queue.PollResult
 	waiting, cancel := h.untilPollsEnd(ctx)
 	defer cancel()
-	began := time.Now()
+	wait, began := waitOf(ctx, poll, s), time.Now()
 	if waiting.Err() == nil {
 		err = h.on(waiting, p, engine.Read, func(loaded *queue.Queue) error {
 			q = loaded
 			got = q.Poll(waiting, queue.PollRequest{
 				ID: poll.ID, Identity: poll.Identity, Max: poll.MaxTasks, LeaseDuration: poll.Lease,
-				MinPriority: poll.MinPriority, MaxBytes: bytesOf(poll, s), Wait: waitOf(ctx, poll, s) - time.Since(began),
+				MinPriority: poll.MinPriority, MaxBytes: bytesOf(poll, s), Wait: wait - time.Since(began),
 			})
 			return nil
 		})

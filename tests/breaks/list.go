@@ -143,6 +143,13 @@ func ofWakeUps() []Break {
 			Package: "./matching/queue", Test: "TestLeaseAndDelayRunByTimers",
 		},
 		{
+			Name:    "the lane is told again and again of what waits for a read",
+			File:    "matching/ledger/commit.go",
+			Old:     "func(w wait) bool { return !w.entry.lacksBody() }",
+			New:     "func(wait) bool { return true }",
+			Package: "./tests/sim", Test: "TestPromises",
+		},
+		{
 			Name:    "grants to a caller who left are not released",
 			File:    "matching/queue/poll.go",
 			Old:     "		q.giveBack(p.Result.Grants)\n",

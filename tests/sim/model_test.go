@@ -40,10 +40,9 @@ type modelTask struct {
 	duration time.Duration
 	released bool // the holder gave it back or settled it
 	doubtful bool // the latest grant may not be stored: it may come again
-	everFail bool // may be in another place of the order
 }
 
-// held by a worker with a lease that all must respect.
+// leased reports whether a worker holds the task with a lease that all must respect.
 func (m *modelTask) leased(now time.Time) bool {
 	return m.live.ID != 0 && !m.released && now.Before(m.until)
 }
@@ -60,7 +59,6 @@ func (m *modelTask) holderGone(w *world, crash bool) {
 	m.doubtful = m.doubtful || w.core.Lost()
 	if m.leased(w.now) {
 		m.until = w.now.Add(m.duration) // leases run anew
-		m.everFail = true
 	}
 	if m.phase == inFlight {
 		m.phase = stored

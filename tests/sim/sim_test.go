@@ -140,7 +140,6 @@ func (w *world) advanceFar() {
 	for _, m := range w.order {
 		if e := w.core.Ledger().Find(m.id); e != nil && e.State == ledger.Leased {
 			w.hitf("lease expired %s", m.phase)
-			m.everFail = true
 		}
 	}
 	died, expired := w.core.Ledger().Counts().Died, w.core.Ledger().Counts().Expired
@@ -266,7 +265,6 @@ func (w *world) settleGrant(kind string) {
 // markGivenBack: from now on the task may come again; a failure may also have
 // been its last.
 func (w *world) markGivenBack(h held) {
-	h.m.everFail = true
 	if h.m.live == h.grant {
 		h.m.released = true
 	}

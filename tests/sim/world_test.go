@@ -53,8 +53,6 @@ type held struct {
 type commitInFlight struct {
 	ids     map[task.ID]bool
 	outcome store.Outcome
-	done    bool // the store's answer is known
-	unknown bool
 }
 
 // readInFlight is a read that was begun; its result may be taken early.
@@ -156,11 +154,10 @@ func (w *world) take() {
 		return
 	}
 	m := w.core.Take(w.now)
-	core := w.core
 	w.settle()
 	if m == nil {
-		if w.core == core && core.WantsTake() {
-			w.failf("there is nothing to take, and the lane is told at once to take again: it would spin")
+		if w.core.WantsTake() {
+			w.failf("nothing was taken, and the lane is told at once to take again: it spins")
 		}
 		return
 	}
@@ -180,8 +177,7 @@ func (w *world) take() {
 	w.hitf("mutation with range delete: %v", len(m.DeleteRanges) > 0)
 	// The memory store applies at once; what is decided only later is when the
 	// core hears of it.
-	o := w.store.Commit(ctx, []*row.Mutation{m})[0]
-	c.outcome, c.done, c.unknown = o, true, o.Result == store.Unknown
+	c.outcome = w.store.Commit(ctx, []*row.Mutation{m})[0]
 }
 
 func (w *world) drawFault() memory.CommitFault {
@@ -200,7 +196,7 @@ func (w *world) land() {
 	w.commit = nil
 	w.logf("land %v", c.outcome.Result)
 	w.countLanding(c)
-	if !c.unknown {
+	if c.outcome.Result != store.Unknown {
 		for id := range c.ids {
 			if t := w.tasks[id]; t != nil && t.phase == inFlight {
 				t.phase = map[bool]phase{true: stored, false: unsent}[c.outcome.Result == store.Stored]

@@ -164,7 +164,7 @@ func (s *Store) Close() error {
 	return errors.Join(s.db.Close(), s.unwatch.Close())
 }
 
-// write puts a batch into the log, and returns without waiting for the disk.
+// writeLocked puts a batch into the log, and returns without waiting for the disk.
 // Its order is that of the calls; the caller holds mu. An error means that
 // nothing was written. A log that is broken ends the process.
 func (s *Store) writeLocked(b *pebbledb.Batch) error {
