@@ -1,6 +1,7 @@
 package matching
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -86,19 +87,12 @@ func (c *Config) complete() error {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	setDefault(&c.DataDir, DefaultDataDir)
-	setDefault(&c.GRPCAddr, DefaultGRPCAddr)
-	setDefault(&c.HTTPAddr, DefaultHTTPAddr)
-	setDefault(&c.CommitDeadline, 10*time.Second)
-	setDefault(&c.MetricSeries, 20_000)
+	c.DataDir = cmp.Or(c.DataDir, DefaultDataDir)
+	c.GRPCAddr = cmp.Or(c.GRPCAddr, DefaultGRPCAddr)
+	c.HTTPAddr = cmp.Or(c.HTTPAddr, DefaultHTTPAddr)
+	c.CommitDeadline = cmp.Or(c.CommitDeadline, 10*time.Second)
+	c.MetricSeries = cmp.Or(c.MetricSeries, 20_000)
 	return errors.Join(errs...)
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 func (c *Config) lanes() commit.Config {

@@ -74,14 +74,15 @@
 //	N7  A grant whose reply cannot be sent is released at once.
 //	N8  Every queue in memory has a bound, and a refusal names it.
 //
-// The packages hold them by finer ones of their own: ledger L1-L7, queue Q1-Q4,
-// commit C1-C3, store S1-S7, row R1-R4.
+// The packages hold them by finer ones of their own: ledger L1-L7, match M1-M3,
+// queue Q1-Q4, commit C1-C3, store S1-S7, row R1-R4.
 //
 // # Goroutines
 //
 // Those of gRPC and HTTP; one per commit lane; one for the timer wheel; one that
-// looks for idle partitions; one while partitions are loaded after a start; one
-// while a partition reads its backlog. A loaded partition that rests has none.
+// looks for idle partitions; one that has partitions loaded after a start; one
+// for each partition that is being loaded, or reads its backlog. A loaded
+// partition that rests has none.
 //
 // # Starting and stopping
 //

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -36,18 +37,11 @@ type Counts struct{ Read, Write int32 }
 func (s Settings) withDefaults() Settings {
 	s.Counts.Write = max(s.Counts.Write, 1)
 	s.Counts.Read = max(s.Counts.Read, s.Counts.Write)
-	setDefault(&s.IdleTimeout, 5*time.Minute)
-	setDefault(&s.PreloadRate, 500)
-	setDefault(&s.PreloadConcurrency, 8)
-	setDefault(&s.ReadAheadBytes, 256<<20)
+	s.IdleTimeout = cmp.Or(s.IdleTimeout, 5*time.Minute)
+	s.PreloadRate = cmp.Or(s.PreloadRate, 500)
+	s.PreloadConcurrency = cmp.Or(s.PreloadConcurrency, 8)
+	s.ReadAheadBytes = cmp.Or(s.ReadAheadBytes, 256<<20)
 	return s
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 // Store is what the engine needs of a store: the partitions and the list of them.
@@ -83,8 +77,8 @@ func (c *Config) complete() error {
 	if c.LoadTimeout < 0 || c.MaxPartitions < 0 {
 		return errors.New("engine: Config has a negative number or duration; 0 stands for the default")
 	}
-	setDefault(&c.LoadTimeout, 10*time.Second)
-	setDefault(&c.MaxPartitions, 100_000)
+	c.LoadTimeout = cmp.Or(c.LoadTimeout, 10*time.Second)
+	c.MaxPartitions = cmp.Or(c.MaxPartitions, 100_000)
 	if c.Settings == nil {
 		c.Settings = func() Settings { return Settings{} }
 	}

@@ -36,8 +36,9 @@
 //
 // # Goroutines
 //
-// One for the wheel, one per commit lane, one that looks for idle partitions,
-// one while partitions are loaded after a start. A loaded partition has none.
+// One for the wheel, one per commit lane, one that looks for idle partitions, one
+// that has partitions loaded after a start, one for each partition that is being
+// loaded or closed. A loaded partition that rests has none.
 //
 // # Lock order
 //

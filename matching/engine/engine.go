@@ -126,13 +126,6 @@ func (e *Engine) QueueNow(ctx context.Context, p partition.ID, use Use) (*queue.
 	return e.queue(ctx, p, use, false)
 }
 
-func (e *Engine) queue(ctx context.Context, p partition.ID, use Use, wait bool) (*queue.Queue, error) {
-	if err := e.admit(ctx, p, use); err != nil {
-		return nil, err
-	}
-	return e.table.get(ctx, p, wait)
-}
-
 // Loaded returns the partition if it is loaded, and never loads it.
 func (e *Engine) Loaded(p partition.ID) (*queue.Queue, bool) { return e.table.loaded(p) }
 
@@ -157,6 +150,13 @@ func (e *Engine) Holder() task.Holder { return e.cfg.Holder }
 
 // StoreID names the store, for tokens.
 func (e *Engine) StoreID() task.StoreID { return e.cfg.Store.ID() }
+
+func (e *Engine) queue(ctx context.Context, p partition.ID, use Use, wait bool) (*queue.Queue, error) {
+	if err := e.admit(ctx, p, use); err != nil {
+		return nil, err
+	}
+	return e.table.get(ctx, p, wait)
+}
 
 // admit refuses calls for partitions that this node should not load.
 func (e *Engine) admit(ctx context.Context, p partition.ID, use Use) error {

@@ -79,6 +79,14 @@ func newLab(leisure time.Duration) *lab {
 	return l
 }
 
+// mustStop stops the table, which must close everything in good order.
+func (l *lab) mustStop(t *testing.T) {
+	t.Helper()
+	if failed, err := l.stop(t.Context(), Shutdown); failed != 0 || err != nil {
+		t.Errorf("stop = %d, %v", failed, err)
+	}
+}
+
 func numbered(n int) partition.ID {
 	return partition.Queue{Namespace: "ns", Name: "q", Type: partition.Activity}.Partition(int32(n))
 }
@@ -144,7 +152,7 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 			t.Errorf("a load that hangs ends with %v, want its deadline", err)
 		}
 		l.leisure = 0
-		l.stop(t.Context(), Shutdown)
+		l.mustStop(t)
 	})
 }
 
@@ -180,7 +188,7 @@ func TestUnload(t *testing.T) {
 		if l.count() != 0 || l.closes != 2 {
 			t.Errorf("%d loaded, %d closed after the second was dropped", l.count(), l.closes)
 		}
-		l.stop(t.Context(), Shutdown)
+		l.mustStop(t)
 	})
 }
 
@@ -199,7 +207,7 @@ func TestStopEndsLoads(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		l.stop(t.Context(), Shutdown)
+		l.mustStop(t)
 		waiter.Wait()
 		if _, err := l.get(t.Context(), numbered(2), true); !errors.Is(err, task.PartitionClosing) {
 			t.Errorf("get after stop = %v, want PartitionClosing", err)
@@ -245,7 +253,7 @@ func TestLimit(t *testing.T) {
 		refusal.Limit.Name != "matching.maxPartitions" || !strings.Contains(refusal.Message, "holds 2 partitions") {
 		t.Errorf("a third partition: %v, want Quota with the limit's name and size", err)
 	}
-	l.stop(t.Context(), Shutdown)
+	l.mustStop(t)
 }
 
 // TestComingAndGoing races everything with everything: never is a partition

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -28,11 +29,11 @@ type Settings struct {
 
 func (s Settings) withDefaults() Settings {
 	s.Limits = s.Limits.WithDefaults()
-	setDefault(&s.PollWait, time.Minute)
-	setDefault(&s.PollMargin, time.Second)
-	setDefault(&s.PollBytes, 2<<20)
-	setDefault(&s.PageSize, 100)
-	setDefault(&s.MaxPage, 1000)
+	s.PollWait = cmp.Or(s.PollWait, time.Minute)
+	s.PollMargin = cmp.Or(s.PollMargin, time.Second)
+	s.PollBytes = cmp.Or(s.PollBytes, 2<<20)
+	s.PageSize = cmp.Or(s.PageSize, 100)
+	s.MaxPage = cmp.Or(s.MaxPage, 1000)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,22 +50,15 @@ func (c *Config) complete() error {
 	if c.RequestBytes < 0 || c.Streams < 0 || c.KeepaliveTime < 0 || c.KeepaliveTimeout < 0 || c.KeepaliveMinTime < 0 {
 		return errors.New("server: Config has a negative number or duration; 0 stands for the default")
 	}
-	setDefault(&c.RequestBytes, 8<<20)
-	setDefault(&c.Streams, 100_000)
-	setDefault(&c.KeepaliveTime, 30*time.Second)
-	setDefault(&c.KeepaliveTimeout, 10*time.Second)
-	setDefault(&c.KeepaliveMinTime, 5*time.Second)
+	c.RequestBytes = cmp.Or(c.RequestBytes, 8<<20)
+	c.Streams = cmp.Or(c.Streams, 100_000)
+	c.KeepaliveTime = cmp.Or(c.KeepaliveTime, 30*time.Second)
+	c.KeepaliveTimeout = cmp.Or(c.KeepaliveTimeout, 10*time.Second)
+	c.KeepaliveMinTime = cmp.Or(c.KeepaliveMinTime, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return nil
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 // Server serves a Handler over gRPC. See New.

@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Limits bounds what a request may carry. The zero value of a field takes its
 // default; each refusal names the setting.
@@ -33,22 +36,15 @@ const (
 
 // WithDefaults returns l with its zero fields filled.
 func (l Limits) WithDefaults() Limits {
-	setDefault(&l.PayloadBytes, 1<<20)
-	setDefault(&l.HeaderBytes, 16<<10)
-	setDefault(&l.FairnessKeyBytes, 64)
-	setDefault(&l.RequestIDBytes, 256)
-	setDefault(&l.IdentityBytes, 256)
-	setDefault(&l.BatchItems, 10_000)
-	setDefault(&l.PollTasks, 1_000)
-	setDefault(&l.Delay, 365*24*time.Hour)
-	setDefault(&l.MinLease, time.Second)
-	setDefault(&l.MaxLease, 12*time.Hour)
+	l.PayloadBytes = cmp.Or(l.PayloadBytes, 1<<20)
+	l.HeaderBytes = cmp.Or(l.HeaderBytes, 16<<10)
+	l.FairnessKeyBytes = cmp.Or(l.FairnessKeyBytes, 64)
+	l.RequestIDBytes = cmp.Or(l.RequestIDBytes, 256)
+	l.IdentityBytes = cmp.Or(l.IdentityBytes, 256)
+	l.BatchItems = cmp.Or(l.BatchItems, 10_000)
+	l.PollTasks = cmp.Or(l.PollTasks, 1_000)
+	l.Delay = cmp.Or(l.Delay, 365*24*time.Hour)
+	l.MinLease = cmp.Or(l.MinLease, time.Second)
+	l.MaxLease = cmp.Or(l.MaxLease, 12*time.Hour)
 	return l
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
