@@ -13,19 +13,26 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
-// addItem is one add on its way to a partition.
-type addItem struct {
-	id  partition.ID
-	req *matchingpb.AddTaskRequest // names the partition
+// adding is one add on its way to a partition. All that a lone add needs is in
+// this one object.
+type adding struct {
+	trip trip
+	sent sent
+	// in is the caller's request, req what is sent: in itself, or own.
+	in, req *matchingpb.AddTaskRequest
 	// counts that the partition was picked by, as a node reported them; zero
 	// when none did or the caller named the partition.
 	counts    PartitionCounts
 	estimated int64 // tasks over all partitions that it stands for
+
+	own    matchingpb.AddTaskRequest
+	target matchingpb.TaskQueuePartition
+	number int32
 }
 
-// AddTask adds a task. Without a partition it goes to a write partition,
-// uniform at random, or by its request id. Concurrent adds to one node travel
-// together; options of the call keep it apart.
+// AddTask adds a task. Without a partition it goes to a write partition, at
+// random, or by its request id. Concurrent adds to one node travel together;
+// options of the call keep it apart.
 //
 // After OUTCOME_UNKNOWN the task may or may not be there; with a request id the
 // client repeats the add by itself.
@@ -35,111 +42,110 @@ func (c *Client) AddTask(ctx context.Context, in *matchingpb.AddTaskRequest, opt
 	if err != nil {
 		return nil, answer(err)
 	}
-	ctx = capped(ctx, s.Timeout)
-	item := addItem{req: in}
-	t := c.addTrip(target, in.GetOptions().GetRequestId(), &item)
+	ctx, span := c.span(ctx, "AddTask", target.Queue)
+	a := c.newAdding(target, c.traced(ctx, in))
+	a.sent.options = opts
+	out, err := a.travel(capped(ctx, s.Timeout), s)
+	span.end(err)
+	return out, answer(err)
+}
+
+func (a *adding) travel(ctx context.Context, s *Settings) (*matchingpb.AddTaskResponse, error) {
 	for {
-		n, err := t.node()
+		n, err := a.trip.node(ctx)
 		if err == nil {
 			var out *matchingpb.AddTaskResponse
-			out, err = n.add(ctx, item, addOptions{s, opts})
+			out, err = n.add(ctx, a, s)
 			if err == nil {
 				return out, nil
 			}
 		}
-		if err = t.again(ctx, err); err != nil {
-			return nil, answer(err)
+		if err = a.trip.again(ctx, err); err != nil {
+			return nil, err
 		}
 	}
 }
 
 // checkAdd refuses what surely is wrong before it is sent.
-func checkAdd(in *matchingpb.AddTaskRequest, s Settings) (wire.Target, error) {
+func checkAdd(in *matchingpb.AddTaskRequest, s *Settings) (wire.Target, error) {
 	var f wire.Fields
 	target := f.Target("task_queue", in.GetTaskQueue())
 	checkPayload(&f, "payload", len(in.GetPayload()), s)
 	return target, f.Err()
 }
 
-func checkPayload(f *wire.Fields, field string, size int, s Settings) {
+func checkPayload(f *wire.Fields, field string, size int, s *Settings) {
 	if size > s.MaxPayloadBytes {
 		f.Addf(field, "is %d bytes long, the limit is %d (%s)", size, s.MaxPayloadBytes, wire.SettingPayloadBytes)
 	}
 }
 
-// addTrip returns the trip of an add; it keeps item up to date.
-func (c *Client) addTrip(target wire.Target, requestID string, item *addItem) *trip {
-	t := &trip{client: c, kind: retry.Add, id: target.Partition()}
-	if requestID != "" {
-		t.kind = retry.Repeatable
+// newAdding returns an add that has its first partition.
+func (c *Client) newAdding(target wire.Target, in *matchingpb.AddTaskRequest) *adding {
+	a := &adding{in: in, req: in}
+	a.trip = trip{client: c, kind: retry.Add, id: target.Partition()}
+	if in.GetOptions().GetRequestId() != "" {
+		a.trip.kind = retry.Repeatable
 	}
-	if target.IsPartition {
-		item.id = t.id
-		return t
+	if !target.IsPartition {
+		a.trip.picker = a
+		a.pick(&a.trip)
 	}
-	whole := item.req
-	t.pick = func(t *trip) {
-		t.id.Number, item.estimated = c.pickWrite(t.id.Queue, requestID)
-		item.counts = c.counts.get(t.id.Queue)
-		item.id = t.id
-		item.req = &matchingpb.AddTaskRequest{
-			TaskQueue: wire.EncodePartition(t.id),
-			Payload:   whole.GetPayload(),
-			Options:   whole.GetOptions(),
-			Forwarded: whole.GetForwarded(),
-		}
-	}
-	t.pick(t)
-	return t
+	return a
 }
 
-func (c *Client) pickWrite(q partition.Queue, requestID string) (number int32, estimated int64) {
-	if requestID != "" {
-		return c.balancer.PickRequest(c.countsOf(q), requestID)
-	}
-	return c.balancer.PickWrite(c.countsOf(q))
+// pick implements [picker]: it names the partition in a request of the add's own.
+func (a *adding) pick(t *trip) {
+	c := t.client
+	a.counts = c.counts.get(t.id.Queue)
+	t.id.Number, a.estimated = c.pickWrite(t.id.Queue, a.counts.Counts, a.in.GetOptions().GetRequestId())
+	a.number = t.id.Number
+	a.target.Namespace, a.target.Name, a.target.Type = t.id.Namespace, t.id.Name, matchingpb.TaskType(t.id.Type)
+	a.target.Partition = &a.number
+	a.own.TaskQueue, a.own.Payload, a.own.Options, a.own.Forwarded = &a.target, a.in.GetPayload(), a.in.GetOptions(), a.in.GetForwarded()
+	a.req = &a.own
 }
 
-// addOptions are what a try of an add goes by.
-type addOptions struct {
-	settings Settings
-	call     []grpc.CallOption
+// pickWrite picks by what a node reported, else by the settings.
+func (c *Client) pickWrite(q partition.Queue, counts partition.Counts, requestID string) (number int32, estimated int64) {
+	if !counts.Valid() {
+		counts = c.sources.countsOf(q)
+	}
+	if requestID != "" {
+		return c.balancer.PickRequest(counts, requestID)
+	}
+	return c.balancer.PickWritePartition(q, counts)
 }
 
 // add makes one try, joined with others if it may be.
-func (n *node) add(ctx context.Context, item addItem, o addOptions) (*matchingpb.AddTaskResponse, error) {
-	if !n.joins(len(o.call), o.settings) {
-		return n.addBy(ctx, item, o.call)
+func (n *node) add(ctx context.Context, a *adding, s *Settings) (*matchingpb.AddTaskResponse, error) {
+	if !n.joins(len(a.sent.options), s) {
+		return n.addAlone(ctx, a)
 	}
 	l, leave := n.enter(ctx)
 	defer leave()
-	return l.adds.do(ctx, item, len(item.req.GetPayload())+perItem)
+	return l.adds.do(ctx, a, len(a.req.GetPayload())+perItem)
 }
 
 // perItem is what an item of a batch weighs beyond its payload, in bytes, about.
 const perItem = 32
 
-func (n *node) addAlone(ctx context.Context, item addItem) (*matchingpb.AddTaskResponse, error) {
-	return n.addBy(ctx, item, nil)
-}
-
-func (n *node) addBy(ctx context.Context, item addItem, opts []grpc.CallOption) (*matchingpb.AddTaskResponse, error) {
-	if item.counts.Valid() {
-		ctx = item.counts.AppendToOutgoing(ctx)
+func (n *node) addAlone(ctx context.Context, a *adding) (*matchingpb.AddTaskResponse, error) {
+	if a.counts.Valid() {
+		ctx = a.counts.AppendToOutgoing(ctx)
 	}
-	if item.counts.Managed && item.id.IsRoot() {
-		ctx = wire.AppendEstimatedTasks(ctx, item.estimated)
+	if a.counts.Managed {
+		ctx = wire.AppendEstimatedTasks(ctx, a.estimated)
 	}
-	s := &sent{options: opts}
-	out, err := of("AddTask", matchingpb.MatchingServiceClient.AddTask, matchingpb.MatchingServiceServer.AddTask).call(ctx, n, item.req, s)
+	out, err := of("AddTask", matchingpb.MatchingServiceClient.AddTask, matchingpb.MatchingServiceServer.AddTask).call(ctx, n, a.req, &a.sent)
 	if answered(err) {
-		n.client.learnFrom(item.id.Queue, s.trailer)
+		n.client.learnFrom(a.trip.id.Queue, a.sent.trailer)
 	}
 	return out, err
 }
 
 // addWaiter is an add in a batch.
-type addWaiter = waiter[addItem, *matchingpb.AddTaskResponse]
+type addWaiter = waiter[*adding, *matchingpb.AddTaskResponse]
 
 // addGroup is the part of a batch that goes to one partition.
 type addGroup struct {
@@ -179,10 +185,10 @@ func groupAdds(batch []*addWaiter) []*addGroup {
 	var groups []*addGroup
 	byID := make(map[partition.ID]*addGroup, 4)
 	for _, w := range batch {
-		g, ok := byID[w.item.id]
+		g, ok := byID[w.item.trip.id]
 		if !ok {
 			g = newAddGroup(w)
-			byID[w.item.id] = g
+			byID[w.item.trip.id] = g
 			groups = append(groups, g)
 		}
 		g.add(w)
@@ -199,7 +205,7 @@ func newAddGroup(w *addWaiter) *addGroup {
 	if o := w.item.req.GetOptions(); o.GetRequestId() == "" {
 		b.Common = o
 	}
-	return &addGroup{id: w.item.id, batch: b}
+	return &addGroup{id: w.item.trip.id, batch: b}
 }
 
 func (g *addGroup) add(w *addWaiter) {

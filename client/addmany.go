@@ -56,7 +56,7 @@ type addSplit struct {
 }
 
 // splitAdds sorts the items of a batch by the partition they go to.
-func (c *Client) splitAdds(b *matchingpb.AddBatch, s Settings) *addSplit {
+func (c *Client) splitAdds(b *matchingpb.AddBatch, s *Settings) *addSplit {
 	split := &addSplit{items: len(b.GetPayloads())}
 	target, err := wire.DecodeTarget("task_queue", b.GetTaskQueue())
 	if err != nil {
@@ -149,11 +149,11 @@ func (d *dealer) part(key addKey) *addPart {
 	}
 	if !d.target.IsPartition {
 		p.batch.Counts = d.client.reported(id.Queue)
-		p.trip.pick = func(t *trip) {
-			t.id.Number, _ = d.client.pickWrite(id.Queue, key.requestID)
+		p.trip.picker = pickFunc(func(t *trip) {
+			t.id.Number, _ = d.client.pickWrite(id.Queue, d.client.counts.get(id.Queue).Counts, key.requestID)
 			p.batch.TaskQueue = wire.EncodePartition(t.id)
 			p.batch.Counts = d.client.reported(id.Queue)
-		}
+		})
 	}
 	d.parts[key] = p
 	d.split.parts = append(d.split.parts, p)

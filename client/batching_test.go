@@ -297,7 +297,7 @@ func TestOnlyEqualMetadataIsJoined(t *testing.T) {
 
 func TestItemErrorsReachTheirCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 3})})
+		w := newWorld(t, 1, Options{Queues: numbered(3)})
 		bad := map[string]bool{"p3": true, "p7": true, "p8": true, "p63": true}
 		w.nodes["n0"].refuse = func(payload string) error {
 			if bad[payload] {

@@ -14,6 +14,8 @@ import (
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
+	"github.com/taskring/taskring/ring"
+	"github.com/taskring/taskring/ring/route"
 )
 
 // echo answers adds and completions without doing anything, so that what is
@@ -109,26 +111,109 @@ func BenchmarkJointAdds(b *testing.B) {
 	}
 }
 
-func BenchmarkRouteStatic(b *testing.B) {
-	ring := make(StaticRing, 0, 100)
-	for i := range 100 {
-		ring = append(ring, fmt.Sprintf("10.0.0.%d:7233", i))
+// newRouting returns a client that knows 100 nodes and spreads by 8, and a queue of
+// 128 partitions whose counts a node reported.
+func newRouting(b *testing.B) *Client {
+	b.Helper()
+	nodes := make([]ring.Node, 100)
+	for i := range nodes {
+		nodes[i] = ring.Node{Name: fmt.Sprintf("matching-%03d", i), Weight: 1, Address: fmt.Sprintf("10.0.0.%d:7233", i)}
 	}
+	r, err := StaticRing(nodes...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	spread := &QueueSettings{Spread: route.SpreadBy(8)}
+	c, err := NewClient(Options{Ring: r, Queues: func(partition.Queue) *QueueSettings { return spread }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Stop)
+	c.counts.put(testQueue, PartitionCounts{Counts: partition.Counts{Read: 128, Write: 128}})
+	return c
+}
+
+// BenchmarkRouteWrite decides where an add goes: counts, partition, node.
+func BenchmarkRouteWrite(b *testing.B) {
+	c := newRouting(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ring.Route(testQueue.Partition(7)); err != nil {
+		id := testQueue.Partition(0)
+		id.Number, _ = c.pickWrite(id.Queue, c.counts.get(id.Queue).Counts, "")
+		if _, err := c.Route(id); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkLookupCounts(b *testing.B) {
-	c := newCountsCache()
-	c.put(testQueue, PartitionCounts{Counts: partition.Counts{Read: 4, Write: 4}}, now())
+func BenchmarkRouteWriteParallel(b *testing.B) {
+	c := newRouting(b)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			id := testQueue.Partition(0)
+			id.Number, _ = c.pickWrite(id.Queue, c.counts.get(id.Queue).Counts, "")
+			if _, err := c.Route(id); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// BenchmarkRouteRead decides where a poll goes, and counts it.
+func BenchmarkRouteRead(b *testing.B) {
+	c := newRouting(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if !c.get(testQueue).Valid() {
-			b.Fatal("forgotten")
+		id := testQueue.Partition(0)
+		token := c.balancer.PickReadPartition(id.Queue, c.countsOf(id.Queue))
+		id.Number = token.Partition
+		if _, err := c.Route(id); err != nil {
+			b.Fatal(err)
 		}
+		token.Release()
 	}
+}
+
+// BenchmarkLookupCounts looks the counts of one queue up, and of 1,000,000 in turn.
+func BenchmarkLookupCounts(b *testing.B) {
+	for _, n := range []int{1, 1_000_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			c, queues := filledCache(n)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if !c.get(queues[i]).Valid() {
+					b.Fatal("forgotten")
+				}
+				if i++; i == n {
+					i = 0
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLookupCountsParallel(b *testing.B) {
+	c, queues := filledCache(1000)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i = (i + 1) % len(queues) {
+			if !c.get(queues[i]).Valid() {
+				b.Error("forgotten")
+				return
+			}
+		}
+	})
+}
+
+// filledCache returns a cache that knows n queues.
+func filledCache(n int) (*countsCache, []partition.Queue) {
+	c, queues := newCountsCache(), make([]partition.Queue, n)
+	for i := range queues {
+		queues[i] = partition.Queue{Namespace: "default", Name: "queue-" + strconv.Itoa(i), Type: partition.Activity}
+		c.put(queues[i], PartitionCounts{Counts: partition.Counts{Read: 4, Write: 4}})
+	}
+	return c, queues
 }

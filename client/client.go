@@ -18,15 +18,17 @@ import (
 
 	"github.com/taskring/taskring/client/balance"
 	"github.com/taskring/taskring/client/conn"
+	"github.com/taskring/taskring/client/retry"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/partition"
+	"github.com/taskring/taskring/ring"
 )
 
 // LoadBalancer picks partitions, see package balance.
 type LoadBalancer = balance.Balancer
 
 // NewLoadBalancer returns a LoadBalancer, for those who route by themselves.
-func NewLoadBalancer() *LoadBalancer { return balance.New(rand.Int32N) }
+func NewLoadBalancer() *LoadBalancer { return balance.New(rand.Uint64) }
 
 // RoutingClient is what [Client] is to its users: the service's own client, and
 // where a partition lies.
@@ -48,6 +50,7 @@ var errStopped = status.Error(codes.Canceled, "the client was stopped")
 // documentation for what it does on the way.
 type Client struct {
 	options  Options
+	sources  sources
 	ring     Ring
 	log      *slog.Logger
 	pool     *conn.Pool
@@ -56,7 +59,10 @@ type Client struct {
 	metrics  *metrics
 	group    group
 	polls    openPolls
+	budget   retry.Budget
 	stopped  atomic.Bool
+	stopping chan struct{} // closed by Stop
+	stopOnce sync.Once
 
 	badCounts seldom // warnings about counts that cannot be read
 
@@ -68,33 +74,49 @@ type Client struct {
 }
 
 // NewClient returns a client. It does no I/O: connections are made when they
-// are first used. Stop ends it.
+// are first used. With Addresses it builds the ring, see [StaticRing]. Stop ends it.
 func NewClient(options Options) (*Client, error) {
-	c := &Client{options: options, ring: options.Ring, log: options.Logger, balancer: NewLoadBalancer(), counts: newCountsCache()}
-	if c.ring == nil {
-		if len(options.Addresses) == 0 {
-			return nil, fmt.Errorf("creating a client: %w", ErrNoNodes)
-		}
-		c.ring = StaticRing(slices.Clone(options.Addresses))
-	} else if len(options.Addresses) > 0 {
-		return nil, errors.New("creating a client: both Addresses and Ring are set, set one")
+	c := &Client{
+		options: options, ring: options.Ring, log: options.Logger, balancer: options.Balancer,
+		counts: newCountsCache(), stopping: make(chan struct{}),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
-	m, err := newMetrics(options.Meter)
-	if err != nil {
+	if c.balancer == nil {
+		c.balancer = NewLoadBalancer()
+	}
+	if err := c.complete(); err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	c.metrics = m
 	c.polls.prefix = "p" + strconv.FormatUint(rand.Uint64(), 36) + "-"
 	c.nodes.Store(&map[string]*node{})
 	c.pool = conn.New(conn.Options{
 		Dial:   options.DialOptions,
 		Linger: options.ConnectionLinger,
-		Keep:   func(address string) bool { return slices.Contains(c.ring.Nodes(), address) },
+		Keep:   c.isMember,
 	})
+	c.group.run(c.tend)
 	return c, nil
+}
+
+// complete makes what may fail.
+func (c *Client) complete() (err error) {
+	switch {
+	case c.ring != nil && len(c.options.Addresses) > 0:
+		return errors.New("both Addresses and Ring are set, set one")
+	case c.ring == nil && len(c.options.Addresses) == 0:
+		return ErrNoNodes
+	case c.ring == nil:
+		if c.ring, err = StaticRing(ring.Named(c.options.Addresses...)...); err != nil {
+			return err
+		}
+	}
+	if c.sources, err = c.options.sources(); err != nil {
+		return err
+	}
+	c.metrics, err = newMetrics(c.options.Meter, c)
+	return err
 }
 
 // Stop breaks the calls that are in flight, waits for the client's goroutines
@@ -102,20 +124,15 @@ func NewClient(options Options) (*Client, error) {
 // twice, and by several goroutines: each returns when everything has ended.
 func (c *Client) Stop() {
 	c.stopped.Store(true)
+	c.stopOnce.Do(func() { close(c.stopping) })
+	c.metrics.stop()
 	ended := c.group.stop()
 	c.pool.Close()
 	<-ended
 }
 
-// Route returns the gRPC address of the node that owns a partition.
-func (c *Client) Route(id partition.ID) (string, error) { return c.ring.Route(id) }
-
-func (c *Client) settings() Settings {
-	if c.options.Settings == nil {
-		return Settings{}.withDefaults()
-	}
-	return c.options.Settings().withDefaults()
-}
+// settings returns what is in force; nobody changes it.
+func (c *Client) settings() *Settings { return c.sources.settings() }
 
 // maxNodes is from how many nodes on those that left the ring are forgotten.
 const maxNodes = 256
@@ -132,7 +149,7 @@ func (c *Client) node(address string) *node {
 		return n
 	}
 	next := make(map[string]*node, len(old)+1)
-	members := c.ring.Nodes()
+	members := c.addresses()
 	for a, n := range old {
 		if len(old) < maxNodes || slices.Contains(members, a) {
 			next[a] = n
@@ -151,7 +168,7 @@ func (c *Client) node(address string) *node {
 // visit makes a call of a trip until it succeeds or the trip ends.
 func visit[Req, Resp any](ctx context.Context, t *trip, m method[Req, Resp], in func(partition.ID) (*Req, []grpc.CallOption)) (*Resp, error) {
 	for {
-		n, err := t.node()
+		n, err := t.node(ctx)
 		var out *Resp
 		if err == nil {
 			req, opts := in(t.id)

@@ -201,7 +201,7 @@ func mustWorker(tb testing.TB, c *Client) *Worker {
 // TestRunStress starts and stops workers at every moment.
 func TestRunStress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 3})})
+		w := newWorld(t, 1, Options{Queues: numbered(3)})
 		added := 0
 		for i := range 60 {
 			r := w.run(t, WorkerOptions{Concurrency: 1 + i%5, Handler: func(context.Context, *Task) error {

@@ -77,6 +77,8 @@ func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: 
 
 // handle calls the handler.
 func (r *run) handle(ctx context.Context, t *Task) (err error) {
+	ctx, span := r.client.handled(ctx, t)
+	defer func() { span.end(err) }()
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicError{v, debug.Stack()}

@@ -14,7 +14,7 @@ import (
 // lanes are the ways to a node of callers who send the same along, as of their
 // credentials: only these may share a call.
 type lanes struct {
-	adds       lane[addItem, *matchingpb.AddTaskResponse]
+	adds       lane[*adding, *matchingpb.AddTaskResponse]
 	completes  lane[task.Token, *matchingpb.CompleteTaskResponse]
 	heartbeats lane[task.Token, *matchingpb.HeartbeatTaskResponse]
 	users      int // calls that hold it; guarded by node.mu
@@ -93,6 +93,6 @@ func lengthOf(s string) string {
 
 // joins reports whether calls to a node are joined. Those within the process
 // cost no more alone, and are joined by the node itself.
-func (n *node) joins(options int, s Settings) bool {
+func (n *node) joins(options int, s *Settings) bool {
 	return options == 0 && !s.NoBatching && n.direct == nil
 }

@@ -19,7 +19,7 @@ import (
 // spread returns a world of 3 nodes and 6 partitions.
 func spread(tb testing.TB) *world {
 	tb.Helper()
-	return newWorld(tb, 3, Options{Settings: settings(Settings{WritePartitions: 6})})
+	return newWorld(tb, 3, Options{Queues: numbered(6)})
 }
 
 // addPayloads adds by AddTasks without a partition, and checks that each item

@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -47,10 +49,23 @@ func of[Req, Resp any](
 	return method[Req, Resp]{name: name, remote: remote, direct: direct}
 }
 
-// sent is how a unary call is made, and what comes back beside its answer.
+// sent is how a unary call is made, and what comes back beside its answer. It is
+// one object, so that a call allocates it once, or with its own.
 type sent struct {
 	options []grpc.CallOption
 	trailer metadata.MD // filled when a node answered
+	from    peer.Peer
+	own     [2]grpc.CallOption
+}
+
+// all returns the options of one call.
+func (s *sent) all() []grpc.CallOption {
+	s.trailer, s.from = nil, peer.Peer{}
+	s.own = [2]grpc.CallOption{grpc.Trailer(&s.trailer), grpc.Peer(&s.from)}
+	if len(s.options) == 0 {
+		return s.own[:]
+	}
+	return append(s.own[:2:2], s.options...)
 }
 
 // call makes one unary call to a node, once. The error is one of the domain:
@@ -65,13 +80,35 @@ func (m method[Req, Resp]) call(ctx context.Context, n *node, in *Req, s *sent) 
 		s.trailer = stream.trailers()
 		return out, wire.FromStatus(err)
 	}
-	var from peer.Peer
-	options := append([]grpc.CallOption{grpc.Trailer(&s.trailer), grpc.Peer(&from)}, s.options...)
-	out, err := m.remote(n.remote, ctx, in, options...)
+	out, err := m.remote(n.remote, ctx, in, s.all()...)
 	if err == nil {
 		return out, nil
 	}
-	return nil, n.failure(err, from.Addr != nil)
+	return nil, pushedBack(n.failure(err, s.from.Addr != nil), s.trailer)
+}
+
+// pushbackTrailer is where a server, or a proxy, says in milliseconds when the
+// call may be made again; not at all when it is negative or no number.
+const pushbackTrailer = "grpc-retry-pushback-ms"
+
+// pushback is an error with such advice.
+type pushback struct {
+	err   error
+	after time.Duration
+	never bool
+}
+
+func (e *pushback) Error() string { return e.err.Error() }
+
+func (e *pushback) Unwrap() error { return e.err }
+
+func pushedBack(err error, trailer metadata.MD) error {
+	values := trailer[pushbackTrailer]
+	if len(values) == 0 {
+		return err
+	}
+	ms, bad := strconv.ParseInt(values[len(values)-1], 10, 32)
+	return &pushback{err: err, after: time.Duration(max(ms, 0)) * time.Millisecond, never: bad != nil || ms < 0}
 }
 
 // failure translates the error of a remote call; gRPC fills in the peer of
@@ -91,6 +128,23 @@ type unreachableError struct{ err *task.Error }
 func (e *unreachableError) Error() string { return e.err.Error() }
 
 func (e *unreachableError) Unwrap() error { return e.err }
+
+// ErrUnreachable is matched by the error of a call for which no connection was
+// made: it surely never left this process.
+var ErrUnreachable = errors.New("no connection to the node")
+
+// unreachableStatus is what a caller gets for an [unreachableError]: its status,
+// which matches ErrUnreachable.
+type unreachableStatus struct{ error }
+
+// Is makes errors.Is find ErrUnreachable.
+func (unreachableStatus) Is(target error) bool { return target == ErrUnreachable }
+
+// Unwrap returns the status error.
+func (e unreachableStatus) Unwrap() error { return e.error }
+
+// GRPCStatus returns the status as it is, where gRPC finds it.
+func (e unreachableStatus) GRPCStatus() *status.Status { return status.Convert(e.error) }
 
 // notSent reports whether a call surely never left this process.
 func notSent(err error) bool {

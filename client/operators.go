@@ -273,7 +273,10 @@ func (c *Client) ListTaskQueues(ctx context.Context, in *matchingpb.ListTaskQueu
 	ctx, cancel := bounded(ctx, c.settings().Timeout)
 	defer cancel()
 	var err error = task.Errorf(task.NotReady, "listing queues: %w", ErrNoNodes)
-	for _, address := range c.ring.Nodes() {
+	if waitFor(ctx, c.ring.Complete()) != nil {
+		err = task.Errorf(task.NotReady, "listing queues: %w", ErrNoView)
+	}
+	for _, address := range c.addresses() {
 		var out *matchingpb.ListTaskQueuesResponse
 		m := of("ListTaskQueues", matchingpb.MatchingServiceClient.ListTaskQueues, matchingpb.MatchingServiceServer.ListTaskQueues)
 		out, err = m.call(ctx, c.node(address), in, &sent{options: opts})

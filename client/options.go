@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
+	"github.com/taskring/taskring/dynamicconfig/live"
 	"github.com/taskring/taskring/matching/matchingpb"
-	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
 )
 
 // The longest that calls take. A caller's own deadline counts when it is
@@ -25,9 +27,10 @@ const (
 // zero value of a field means its default.
 type Options struct {
 	// Addresses, HOST:PORT, are the nodes when there is no Ring: a
-	// [StaticRing]. All processes must list the same ones.
+	// [StaticRing] in which each node is named by its address. All processes must
+	// list the same ones.
 	Addresses []string
-	// Ring places partitions on nodes.
+	// Ring is the source of the view of the nodes.
 	Ring Ring
 	// Direct returns the server that runs in this very process under an
 	// address, or nil. Calls to it are plain function calls: no socket, no
@@ -50,57 +53,21 @@ type Options struct {
 	Logger *slog.Logger
 	// Meter makes the client's metrics, default none.
 	Meter metric.Meter
+	// Tracer makes a span of each call of a caller's, default none. The trace
+	// context of the caller travels in the headers of a task with or without it.
+	Tracer trace.Tracer
+
+	// Dynamic are the settings in force, of which [Declared] lists those that a
+	// client reads. Nil: Settings and Queues, which have to be nil otherwise.
+	Dynamic *live.Settings
 	// Settings is read at each use and must be cheap. Default: the zero
 	// Settings.
 	Settings func() Settings
-}
+	// Queues returns what holds for a task queue, nil for the defaults. It is read
+	// at each use and must be cheap.
+	Queues func(partition.Queue) *QueueSettings
 
-// Settings are what may change while a client runs. The zero value of a field
-// means its default; a bound may be lifted by a large number.
-type Settings struct {
-	// WritePartitions and ReadPartitions are the partitions of a queue when no
-	// node reported them; default 1, and read at least write
-	// (matching.numTaskqueueWritePartitions and ...ReadPartitions).
-	WritePartitions, ReadPartitions int32
-	// Timeout and LongPollTimeout cap the caller's own deadlines, default
-	// [DefaultTimeout] and [DefaultLongPollTimeout].
-	Timeout, LongPollTimeout time.Duration
-	// MaxPayloadBytes of one task, default 1 MiB (matching.maxPayloadBytes). A
-	// larger one is refused before it is sent.
-	MaxPayloadBytes int
-
-	// NoBatching sends every call alone.
-	NoBatching bool
-	// BatchCalls in flight to a node, for each of adds, completions and
-	// heartbeats, default 4.
-	BatchCalls int
-	// BatchBytes of one call, default 1 MiB. What waits leaves once it
-	// reaches this, although a call is in flight.
-	BatchBytes int
-	// BatchItems of one call, default 256; they bound it like BatchBytes.
-	BatchItems int
-	// BatchStuck is the age at which a call in flight no longer holds up what
-	// waits, default 10 ms. It is looked at when a call comes; there is no
-	// timer.
-	BatchStuck time.Duration
-}
-
-func (s Settings) withDefaults() Settings {
-	setDefault(&s.WritePartitions, 1)
-	s.ReadPartitions = max(s.ReadPartitions, s.WritePartitions)
-	setDefault(&s.Timeout, DefaultTimeout)
-	setDefault(&s.LongPollTimeout, DefaultLongPollTimeout)
-	setDefault(&s.MaxPayloadBytes, wire.Limits{}.WithDefaults().PayloadBytes)
-	setDefault(&s.BatchCalls, 4)
-	setDefault(&s.BatchBytes, 1<<20)
-	setDefault(&s.BatchItems, 256)
-	setDefault(&s.BatchStuck, 10*time.Millisecond)
-	return s
-}
-
-// setDefault replaces what is not positive.
-func setDefault[T ~int | ~int32 | ~int64](field *T, value T) {
-	if *field <= 0 {
-		*field = value
-	}
+	// Balancer picks partitions, default one of the client's own. Several clients
+	// may share one; tests force its picks.
+	Balancer *LoadBalancer
 }

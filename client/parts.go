@@ -38,7 +38,7 @@ type partSender[B, R any] struct {
 func deliver[B, R any](ctx context.Context, c *Client, s partSender[B, R], parts []*part[B, R]) {
 	open := parts
 	for len(open) > 0 {
-		routes := route(open)
+		routes := routed(ctx, open)
 		each(len(routes), func(i int) { s.try(ctx, c.node(routes[i].address), routes[i].parts) })
 		var wait time.Duration
 		open, wait = failedParts(open)
@@ -54,11 +54,11 @@ type partRoute[B, R any] struct {
 	parts   []*part[B, R]
 }
 
-// route sorts parts by node. Those that cannot be routed get their error.
-func route[B, R any](open []*part[B, R]) []*partRoute[B, R] {
+// routed sorts parts by node. Those that cannot be routed get their error.
+func routed[B, R any](ctx context.Context, open []*part[B, R]) []*partRoute[B, R] {
 	var routes []*partRoute[B, R]
 	for _, p := range open {
-		n, err := p.trip.node()
+		n, err := p.trip.node(ctx)
 		p.err = err
 		if err != nil {
 			continue

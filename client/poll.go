@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/taskring/taskring/client/balance"
 	"github.com/taskring/taskring/client/retry"
@@ -51,85 +51,169 @@ func (p *openPolls) find(id string) (partition.ID, bool) {
 	return at, ok
 }
 
-// PollTask waits for tasks. Without a partition it goes to the read partition
-// with the fewest polls of this client. A poll whose partition moves follows
-// it; one that broke off is repeated under its id, so that grants which were on
-// their way come again.
+// polling is one poll on its way. All that it needs is in this one object.
+type polling struct {
+	trip  trip
+	sent  sent
+	token balance.Token
+	// counts that the partition was picked by, as a node reported them.
+	counts PartitionCounts
+
+	req    matchingpb.PollTaskRequest
+	target matchingpb.TaskQueuePartition
+	number int32
+}
+
+// PollTask waits for tasks. Without a partition it goes to a read partition:
+// under a backlog by that, else to the one with the fewest polls of this client.
+// A poll whose partition moves follows it; one that broke off is repeated under
+// its id, so that grants which were on their way come again. When there is no time
+// left to try again it ends empty, as it would have at a node.
 func (c *Client) PollTask(ctx context.Context, in *matchingpb.PollTaskRequest, opts ...grpc.CallOption) (*matchingpb.PollTaskResponse, error) {
 	target, err := wire.DecodeTarget("task_queue", in.GetTaskQueue())
 	if err != nil {
 		return nil, answer(err)
 	}
+	ctx, span := c.span(ctx, "PollTask", target.Queue)
 	ctx, cancel := bounded(ctx, c.settings().LongPollTimeout)
 	defer cancel()
-	in = c.identified(in)
-	t := &trip{client: c, kind: retry.Repeatable, id: target.Partition()}
-	var token *balance.Token
+	p := c.newPolling(target, in)
+	p.sent.options = opts
+	defer p.token.Release()
+	defer c.polls.drop(p.req.GetPollId())
+	out, err := p.travel(ctx)
+	span.end(err)
+	return out, answer(err)
+}
+
+// newPolling returns a poll that has its first partition.
+func (c *Client) newPolling(target wire.Target, in *matchingpb.PollTaskRequest) *polling {
+	p := &polling{}
+	p.trip = trip{client: c, kind: retry.Poll, id: target.Partition()}
+	p.name(in)
 	if !target.IsPartition {
-		t.pick = func(t *trip) { token = c.moveRead(t, token) }
-		t.pick(t)
-	} else {
-		token = c.balancer.Hold(t.id)
+		p.trip.picker = p
 	}
-	defer func() { token.Release() }()
-	defer c.polls.drop(in.GetPollId())
+	q := p.trip.id.Queue
+	if target.IsPartition {
+		p.token = c.balancer.Hold(p.trip.id)
+	} else {
+		p.counts = c.counts.get(q)
+		p.token = c.balancer.PickReadPartition(q, c.countsOr(q, p.counts))
+		p.trip.id.Number = p.token.Partition
+	}
+	p.aim()
+	return p
+}
+
+// name copies a request, with what it lacks of names.
+func (p *polling) name(in *matchingpb.PollTaskRequest) {
+	p.req.MaxTasks, p.req.PollId, p.req.Identity, p.req.WorkerInstanceKey = in.GetMaxTasks(), in.GetPollId(), in.GetIdentity(), in.GetWorkerInstanceKey()
+	p.req.LeaseDuration, p.req.Wait, p.req.Format = in.GetLeaseDuration(), in.GetWait(), in.GetFormat()
+	p.req.MinPriority, p.req.MaxQueueRate, p.req.MaxBytes, p.req.Forwarded = in.GetMinPriority(), in.MaxQueueRate, in.GetMaxBytes(), in.GetForwarded()
+	if p.req.GetPollId() == "" {
+		p.req.PollId = p.trip.client.polls.newID()
+	}
+	if p.req.GetIdentity() == "" {
+		p.req.Identity = p.trip.client.options.Identity
+	}
+}
+
+// aim names the partition in the request.
+func (p *polling) aim() {
+	id := p.trip.id
+	p.number = id.Number
+	p.target.Namespace, p.target.Name, p.target.Type = id.Namespace, id.Name, matchingpb.TaskType(id.Type)
+	p.target.Partition = &p.number
+	p.req.TaskQueue = &p.target
+}
+
+// pick implements [picker]: it moves the poll elsewhere.
+func (p *polling) pick(t *trip) {
+	c, q := t.client, t.id.Queue
+	p.counts = c.counts.get(q)
+	c.balancer.MoveRead(&p.token, q, c.countsOr(q, p.counts))
+	t.id.Number = p.token.Partition
+	p.aim()
+}
+
+// countsOr returns what a node reported, if valid, else the settings.
+func (c *Client) countsOr(q partition.Queue, reported PartitionCounts) partition.Counts {
+	if reported.Valid() {
+		return reported.Counts
+	}
+	return c.sources.countsOf(q)
+}
+
+func (p *polling) travel(ctx context.Context) (*matchingpb.PollTaskResponse, error) {
+	t := &p.trip
 	for {
-		c.polls.put(in.GetPollId(), t.id)
-		in.TaskQueue = wire.EncodePartition(t.id)
-		out, err := c.pollOnce(ctx, t, in, opts)
+		t.client.polls.put(p.req.GetPollId(), t.id)
+		out, err := p.once(ctx)
 		if err == nil && !moved(out) {
 			return out, nil
 		}
 		if err == nil {
 			err = movedError(out)
 		}
-		if err = t.again(ctx, err); err == nil {
-			continue
-		}
-		if moved(out) {
+		failed := t.again(ctx, err)
+		switch {
+		case failed == nil:
+		case moved(out):
 			return out, nil // no time left to follow
+		case t.late(ctx, err):
+			return &matchingpb.PollTaskResponse{EmptyReason: matchingpb.EmptyReason_EMPTY_REASON_TIMEOUT}, nil
+		default:
+			return nil, failed
 		}
-		return nil, answer(err)
 	}
 }
 
-// identified returns a copy of a poll with what it lacks of names.
-func (c *Client) identified(in *matchingpb.PollTaskRequest) *matchingpb.PollTaskRequest {
-	in = proto.CloneOf(in)
-	if in.GetPollId() == "" {
-		in.PollId = c.polls.newID()
+// late reports whether a poll was given up only because its deadline is near: by
+// then a node would have ended it empty.
+func (t *trip) late(ctx context.Context, err error) bool {
+	deadline, ok := ctx.Deadline()
+	if !ok || time.Until(deadline) > pollMargin {
+		return false
 	}
-	if in.GetIdentity() == "" {
-		in.Identity = c.options.Identity
+	switch f := failureOf(err); f.Reason {
+	case task.NotReady, task.PartitionClosing, task.NotOwner:
+		return true
+	default:
+		return f.NotSent
 	}
-	return in
 }
 
-// moveRead picks the read partition of a poll; one that was tried before is
-// still counted while the next one is picked, which makes the pick avoid it.
-func (c *Client) moveRead(t *trip, before *balance.Token) *balance.Token {
-	next := c.balancer.PickRead(t.id.Queue, c.countsOf(t.id.Queue))
-	if before != nil {
-		before.Release()
-	}
-	t.id.Number = next.Partition
-	return next
-}
+// pollMargin is how long before its deadline a poll ends empty.
+const pollMargin = time.Second
 
-// pollOnce makes one try.
-func (c *Client) pollOnce(ctx context.Context, t *trip, in *matchingpb.PollTaskRequest, opts []grpc.CallOption) (*matchingpb.PollTaskResponse, error) {
-	n, err := t.node()
+func (p *polling) once(ctx context.Context) (*matchingpb.PollTaskResponse, error) {
+	n, err := p.trip.node(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if t.pick != nil {
-		if counts := c.counts.get(t.id.Queue); counts.Valid() {
-			ctx = counts.AppendToOutgoing(ctx)
-		}
+	if p.trip.picker != nil && p.counts.Valid() {
+		ctx = p.counts.AppendToOutgoing(ctx)
 	}
-	out, err := of("PollTask", matchingpb.MatchingServiceClient.PollTask, matchingpb.MatchingServiceServer.PollTask).call(ctx, n, in, &sent{options: opts})
-	if err == nil {
-		c.learnIfSet(t.id.Queue, out.GetCounts())
+	return n.poll(ctx, &p.trip, &p.req, &p.sent)
+}
+
+// pollOnce makes one try of a worker's poll.
+func (c *Client) pollOnce(ctx context.Context, t *trip, in *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, error) {
+	n, err := t.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.poll(ctx, t, in, &sent{})
+}
+
+func (n *node) poll(ctx context.Context, t *trip, in *matchingpb.PollTaskRequest, s *sent) (*matchingpb.PollTaskResponse, error) {
+	out, err := of("PollTask", matchingpb.MatchingServiceClient.PollTask, matchingpb.MatchingServiceServer.PollTask).call(ctx, n, in, s)
+	switch {
+	case err == nil && out.GetCounts() != nil:
+		n.client.learnIfSet(t.id.Queue, out.GetCounts())
+	case answered(err):
+		n.client.learnFrom(t.id.Queue, s.trailer)
 	}
 	return out, err
 }

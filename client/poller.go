@@ -41,7 +41,7 @@ const (
 func (r *run) poll(number int32) {
 	defer r.pollers.Done()
 	p := &poller{run: r, number: number, id: r.client.polls.newID()}
-	p.trip = &trip{client: r.client, kind: retry.Repeatable, id: r.o.Queue.Partition(number)}
+	p.trip = &trip{client: r.client, kind: retry.Poll, id: r.o.Queue.Partition(number)}
 	for !r.surplus(number) {
 		sh, ok := r.slots.take(p.hot, maxTasksPerPoll)
 		if !ok {
@@ -101,7 +101,7 @@ func (p *poller) once(sh share) (*matchingpb.PollTaskResponse, error) {
 	}
 	token := r.client.balancer.Hold(p.trip.id)
 	defer token.Release()
-	return r.client.pollOnce(ctx, p.trip, in, nil)
+	return r.client.pollOnce(ctx, p.trip, in)
 }
 
 // next decides what follows a poll: under which id and after what wait.

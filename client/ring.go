@@ -1,63 +1,96 @@
 package client
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
+	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
+	"github.com/taskring/taskring/ring"
+	"github.com/taskring/taskring/ring/route"
 )
 
-// Ring tells which node owns a partition. It is called for every call, by many
-// goroutines, and must neither block nor allocate much.
+// Ring is where a client's view of the nodes comes from: a fixed list
+// ([StaticRing]), or whatever watches the members of a cluster. Nodes and
+// clients that see the same members with the same ring format and batch size
+// place a partition on the same node.
 type Ring interface {
-	// Route returns the gRPC address, HOST:PORT, of the owner of a partition.
-	// An error means that no node is known.
-	Route(id partition.ID) (address string, err error)
-	// Nodes returns the addresses of all nodes, in no particular order. The
-	// caller does not change the slice.
-	Nodes() []string
+	// View returns the ring in force, nil before the first complete view has
+	// come. It is asked for every call, by many goroutines, and must not block.
+	View() *ring.Ring
+	// Complete returns a channel that is closed once View returns a ring. Until
+	// then calls wait, rather than all go to the first node heard of.
+	Complete() <-chan struct{}
 }
 
-// ErrNoNodes is returned by [StaticRing] when it is empty.
+// ErrNoNodes is the cause of the error of a call when the ring is empty.
 var ErrNoNodes = errors.New("no node is known: give the client the address of at least one")
 
-// StaticRing is a Ring of nodes that never change, by address. Every process
-// that lists the same addresses, in whatever order, places a partition on the
-// same node: the one whose address, hashed together with the partition's
-// routing key, gives the highest number. A node more or less moves only the
-// partitions that it gains or loses.
-type StaticRing []string
+// ErrNoView is the cause of the error of a call when no complete view of the
+// nodes came in time.
+var ErrNoView = errors.New("the members of the cluster are not known yet")
 
-// Route implements [Ring].
-func (r StaticRing) Route(id partition.ID) (string, error) {
-	switch len(r) {
-	case 0:
-		return "", ErrNoNodes
-	case 1:
-		return r[0], nil
+// StaticRing returns a Ring of nodes that never change, complete at once. It
+// takes milliseconds for a few nodes, a second for hundreds.
+func StaticRing(nodes ...ring.Node) (Ring, error) {
+	r, err := ring.New(ring.DefaultFormat(), nodes)
+	if err != nil {
+		return nil, fmt.Errorf("static ring: %w", err)
 	}
-	var buffer [128]byte
-	key := xxhash.Sum64(id.AppendRoutingKey(buffer[:0]))
-	best, highest := "", uint64(0)
-	for _, address := range r {
-		score := mixed(key ^ mixed(xxhash.Sum64String(address)))
-		if best == "" || score > highest || (score == highest && address < best) {
-			best, highest = address, score
+	complete := make(chan struct{})
+	close(complete)
+	return &staticRing{r, complete}, nil
+}
+
+type staticRing struct {
+	ring     *ring.Ring
+	complete chan struct{}
+}
+
+func (s *staticRing) View() *ring.Ring { return s.ring }
+
+func (s *staticRing) Complete() <-chan struct{} { return s.complete }
+
+// Route returns the gRPC address of the node that owns a partition. It does not
+// wait for a view: without one the error matches [ErrNoView], without a node
+// [ErrNoNodes].
+func (c *Client) Route(id partition.ID) (address string, err error) {
+	view := c.ring.View()
+	if view == nil {
+		return "", fmt.Errorf("routing %v: %w", id, ErrNoView)
+	}
+	owner, ok := route.Owner(view, id, c.sources.batchSize(id))
+	if !ok {
+		return "", fmt.Errorf("routing %v: %w", id, ErrNoNodes)
+	}
+	return owner.Address, nil
+}
+
+// where is Route for a call, which waits for the first view.
+func (c *Client) where(ctx context.Context, id partition.ID) (string, error) {
+	if c.ring.View() == nil {
+		if err := waitFor(ctx, c.ring.Complete()); err != nil {
+			return "", task.Errorf(task.NotReady, "routing %v: %w", id, ErrNoView)
 		}
 	}
-	return best, nil
+	address, err := c.Route(id)
+	if err != nil {
+		return "", task.Errorf(task.NotReady, "%w", err)
+	}
+	return address, nil
 }
 
-// Nodes implements [Ring].
-func (r StaticRing) Nodes() []string { return r }
-
-// mixed lets every bit of h change about half of the bits of the result; the
-// hashes of two addresses alone differ by a constant for all keys.
-func mixed(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
+// addresses returns those of all nodes on the ring.
+func (c *Client) addresses() []string {
+	nodes := c.ring.View().Nodes()
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.Address
+	}
+	return out
 }
+
+// isMember reports whether a node on the ring has the address.
+func (c *Client) isMember(address string) bool { return slices.Contains(c.addresses(), address) }

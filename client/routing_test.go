@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,26 +15,44 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/taskring/taskring/dynamicconfig"
+	"github.com/taskring/taskring/dynamicconfig/live"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
+	"github.com/taskring/taskring/ring"
+	"github.com/taskring/taskring/ring/route"
 )
 
-// fixedRing puts every partition on one node, which a test may change.
+// fixedRing has one node, which a test may change; none: the view is not complete.
 type fixedRing struct {
-	at  string
-	all []string
+	view     atomic.Pointer[ring.Ring]
+	complete chan struct{}
 }
 
-func (r *fixedRing) Route(partition.ID) (string, error) {
-	if r.at == "" {
-		return "", ErrNoNodes
+func newFixedRing(at ...string) *fixedRing {
+	r := &fixedRing{complete: make(chan struct{})}
+	if len(at) > 0 {
+		r.set(at...)
 	}
-	return r.at, nil
+	return r
 }
 
-func (r *fixedRing) Nodes() []string { return r.all }
+// set puts a view in force; the first one completes the ring.
+func (r *fixedRing) set(at ...string) {
+	view, err := ring.New(ring.Format{Slots: 7, Replication: 3, Load: 2, MaxPoints: 10}, ring.Named(at...))
+	if err != nil {
+		panic(err)
+	}
+	if r.view.Swap(view) == nil {
+		close(r.complete)
+	}
+}
+
+func (r *fixedRing) View() *ring.Ring { return r.view.Load() }
+
+func (r *fixedRing) Complete() <-chan struct{} { return r.complete }
 
 func counts(read, write int32) PartitionCounts {
 	return PartitionCounts{Counts: partition.Counts{Read: read, Write: write}}
@@ -50,45 +69,142 @@ func once(method string, n int, err error) func(context.Context, string, partiti
 	}
 }
 
-func TestStaticRing(t *testing.T) {
-	nodes := StaticRing{"a:1", "b:1", "c:1", "d:1"}
-	shuffled := StaticRing{"c:1", "a:1", "d:1", "b:1"}
-	placed := map[string]int{}
-	movedOnly := 0
-	for n := range int32(10_000) {
-		id := testQueue.Partition(n)
-		at, err := nodes.Route(id)
+func mustStatic(tb testing.TB, addresses ...string) Ring {
+	tb.Helper()
+	r, err := StaticRing(ring.Named(addresses...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// routes returns where a client of a ring sends the partitions of the test's queue.
+func routes(t *testing.T, o Options, n int32) []string {
+	t.Helper()
+	c, err := NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Stop()
+	out := make([]string, n)
+	for i := range out {
+		if out[i], err = c.Route(testQueue.Partition(int32(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestRoute: a client places partitions as everybody who has the same ring and
+// batch size, whatever the order of the addresses.
+func TestRoute(t *testing.T) {
+	addresses := []string{"a:1", "b:1", "c:1", "d:1", "e:1"}
+	view, err := ring.New(ring.DefaultFormat(), ring.Named(addresses...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, batch := range []int{0, 2, 8} {
+		spread := func(partition.Queue) *QueueSettings { return &QueueSettings{Spread: route.SpreadBy(batch)} }
+		got := routes(t, Options{Addresses: []string{"c:1", "a:1", "e:1", "b:1", "d:1", "a:1"}, Queues: spread}, 100)
+		for n, at := range got {
+			if want, _ := route.Owner(view, testQueue.Partition(int32(n)), int32(batch)); at != want.Address {
+				t.Fatalf("batch size %d: partition %d is sent to %s, its owner is %s", batch, n, at, want.Address)
+			}
+		}
+	}
+}
+
+// TestGradualSpread: during a change of the batch size each partition moves once,
+// at its own instant.
+func TestGradualSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().Add(time.Minute)
+		change, err := dynamicconfig.ChangeBetween(0, 4, start, start.Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, _ := shuffled.Route(id); other != at {
-			t.Fatalf("%v lies on %s or %s, by the order of the addresses", id, at, other)
+		addresses := []string{"a:1", "b:1", "c:1", "d:1", "e:1"}
+		gradual := Options{Addresses: addresses, Queues: func(partition.Queue) *QueueSettings {
+			return &QueueSettings{Spread: route.SpreadGradually(change)}
+		}}
+		fixed := func(batch int) []string {
+			return routes(t, Options{Addresses: addresses, Queues: func(partition.Queue) *QueueSettings {
+				return &QueueSettings{Spread: route.SpreadBy(batch)}
+			}}, 60)
 		}
-		placed[at]++
-		if less, _ := (StaticRing{"a:1", "b:1", "c:1"}).Route(id); less != at {
-			if at != "d:1" {
-				t.Fatalf("%v moved from %s to %s although its node stayed", id, at, less)
+		before, after := fixed(0), fixed(4)
+		if got := routes(t, gradual, 60); !slices.Equal(got, before) {
+			t.Error("partitions moved before the start")
+		}
+		time.Sleep(31 * time.Minute)
+		moved, differ := 0, 0
+		for n, at := range routes(t, gradual, 60) {
+			flip, _ := change.When(testQueue.Partition(int32(n)).GradualKey())
+			want := before[n]
+			if !time.Now().Before(flip) {
+				want = after[n]
 			}
-			movedOnly++
+			if at != want {
+				t.Errorf("partition %d is at %s, want %s", n, at, want)
+			}
+			if before[n] != after[n] {
+				differ++
+				if at == after[n] {
+					moved++
+				}
+			}
 		}
-	}
-	for at, n := range placed {
-		if n < 2300 || n > 2700 { // 2500 each, 4.6 standard deviations
-			t.Errorf("%s has %d of 10,000 partitions, want 2500 +- 200", at, n)
+		if moved < differ/5 || moved > differ*4/5 {
+			t.Errorf("half-way %d of %d partitions have moved", moved, differ)
 		}
-	}
-	if movedOnly != placed["d:1"] {
-		t.Errorf("%d partitions moved, the node had %d", movedOnly, placed["d:1"])
-	}
-	if _, err := (StaticRing{}).Route(testQueue.Partition(0)); !errors.Is(err, ErrNoNodes) {
-		t.Errorf("an empty ring answers %v", err)
-	}
+		time.Sleep(31 * time.Minute)
+		if got := routes(t, gradual, 60); !slices.Equal(got, after) {
+			t.Error("partitions stayed after the end")
+		}
+	})
+}
+
+// TestCallsWaitForTheFirstView: they neither fail nor go to the first node heard of.
+func TestCallsWaitForTheFirstView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFixedRing()
+		w := newWorld(t, 1, Options{Ring: r})
+		if _, err := w.client.Route(testQueue.Partition(0)); !errors.Is(err, ErrNoView) {
+			t.Errorf("Route without a view: %v, want ErrNoView", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := w.client.AddTask(ctx, addRequest("early")); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), ErrNoView.Error()) {
+			t.Errorf("an add before the first view: %v, want Unavailable that says so", err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("gave up after %v, want its 3 s", took)
+		}
+		go func() {
+			time.Sleep(5 * time.Second)
+			r.set("n0")
+		}()
+		began = time.Now()
+		mustAdd(t, w.client, "x")
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("the add took %v, want the 5 s until the view came", took)
+		}
+		r.set()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.client.AddTask(ctx, addRequest("y")); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "no node is known") {
+			t.Errorf("an add on an empty ring: %v, want Unavailable that says so", err)
+		}
+	})
 }
 
 func TestNewClientRefuses(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no nodes": {},
-		"both":     {Addresses: []string{"a:1"}, Ring: StaticRing{"a:1"}},
+		"no nodes":      {},
+		"both":          {Addresses: []string{"a:1"}, Ring: mustStatic(t, "a:1")},
+		"bad name":      {Addresses: []string{"a#1:1"}},
+		"both settings": {Addresses: []string{"a:1"}, Dynamic: live.New(nil), Settings: settings(Settings{})},
 	} {
 		if c, err := NewClient(o); err == nil {
 			c.Stop()
@@ -131,7 +247,7 @@ func TestErrorTable(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 2, Options{Ring: &fixedRing{at: "n0", all: []string{"n0", "n1"}}})
+				w := newWorld(t, 2, Options{Ring: newFixedRing("n0")})
 				w.nodes["n0"].before = once("AddTask", tc.times, tc.err)
 				in := addRequest("x")
 				in.Options = &matchingpb.TaskOptions{RequestId: tc.request}
@@ -308,7 +424,7 @@ func TestCountsAreLearned(t *testing.T) {
 
 func TestRequestIDStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 8})})
+		w := newWorld(t, 1, Options{Queues: numbered(8)})
 		at := map[int32]bool{}
 		for range 30 {
 			in := addRequest("x")
@@ -327,7 +443,7 @@ func TestRequestIDStays(t *testing.T) {
 
 func TestPollsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 4})})
+		w := newWorld(t, 1, Options{Queues: numbered(4)})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 12 {
 			go func() {
@@ -358,7 +474,7 @@ func TestPollsSpread(t *testing.T) {
 
 func TestPollFollowsTheMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 2, Options{Ring: &fixedRing{at: "n0", all: []string{"n0", "n1"}}})
+		w := newWorld(t, 2, Options{Ring: newFixedRing("n0")})
 		if _, err := w.nodes["n1"].add(testQueue.Partition(0), []byte("there")); err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +499,7 @@ func failureOwner(err error) *task.Ownership {
 
 func TestCancelPollFindsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 4})})
+		w := newWorld(t, 1, Options{Queues: numbered(4)})
 		reasons := make(chan matchingpb.EmptyReason, 2)
 		poll := func(c *Client, id string) {
 			out, _ := c.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: wire.EncodeQueue(testQueue), PollId: id})

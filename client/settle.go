@@ -52,7 +52,7 @@ func settleToken[Resp any](ctx context.Context, c *Client, token task.Token, try
 	ctx = capped(ctx, c.settings().Timeout)
 	t := &trip{client: c, kind: retry.Repeatable, id: token.Partition}
 	for {
-		n, err := t.node()
+		n, err := t.node(ctx)
 		if err == nil {
 			var out *Resp
 			out, err = try(ctx, n, token)

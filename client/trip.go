@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/taskring/taskring/client/retry"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
@@ -15,7 +17,7 @@ import (
 // trip is one call on its way: where it goes, and what became of it so far.
 //
 //	for {
-//		n, err := trip.node()          // by hint or ring
+//		n, err := trip.node(ctx)       // by hint or ring
 //		... call n ...
 //		if err == nil { return }
 //		if err := trip.again(ctx, err); err != nil { return err }
@@ -25,23 +27,36 @@ type trip struct {
 	kind   retry.Kind
 	// id is where the next try goes.
 	id partition.ID
-	// pick chooses id.Number, by what is now known; nil when the caller named
+	// picker chooses id.Number, by what is now known; nil when the caller named
 	// the partition.
-	pick func(*trip)
+	picker picker
 
 	tries   retry.Tries
+	counted bool       // as a call, by the budget of retries
 	address string     // of the node that was called last
 	hint    string     // where NOT_OWNER sent the call; empty: ask the ring
 	epoch   task.Epoch // of the hint
 }
 
+// picker is a call whose partition the client chooses.
+type picker interface{ pick(t *trip) }
+
+// pickFunc is a picker.
+type pickFunc func(t *trip)
+
+func (f pickFunc) pick(t *trip) { f(t) }
+
 // node returns the node to call next.
-func (t *trip) node() (*node, error) {
+func (t *trip) node(ctx context.Context) (*node, error) {
+	if !t.counted {
+		t.counted = true
+		t.client.budget.Deposit(t.client.settings().RetryBudget)
+	}
 	t.address = t.hint
 	if t.address == "" {
-		address, err := t.client.ring.Route(t.id)
+		address, err := t.client.where(ctx, t.id)
 		if err != nil {
-			return nil, task.Errorf(task.NotReady, "routing %v: %w", t.id, err)
+			return nil, err
 		}
 		t.address = address
 	}
@@ -60,8 +75,13 @@ func (t *trip) again(ctx context.Context, err error) error {
 
 // plan decides whether a call that failed is made again, and prepares that.
 func (t *trip) plan(err error) (wait time.Duration, again bool) {
-	d := retry.Decide(t.kind, failureOf(err), &t.tries, rand.Float64)
-	if d.Action == retry.Stop || (d.Action == retry.Recount && t.pick == nil) {
+	f := t.failure(err)
+	d := retry.Decide(t.kind, f, &t.tries, rand.Float64)
+	if d.Action == retry.Stop || (d.Action == retry.Recount && t.picker == nil) {
+		return 0, false
+	}
+	if retry.Budgeted(f) && !t.client.budget.Withdraw() {
+		t.client.metrics.overBudget()
 		return 0, false
 	}
 	t.client.metrics.retry(d.Action)
@@ -71,9 +91,11 @@ func (t *trip) plan(err error) (wait time.Duration, again bool) {
 	case retry.Reroute:
 		t.follow(e.Owner)
 	case retry.Recount:
+		counts := PartitionCounts{} // a proxy dropped the new ones: the settings decide
 		if e.Stale != nil {
-			t.client.learn(t.id.Queue, PartitionCounts{Counts: e.Stale.Counts})
+			counts.Counts = e.Stale.Counts
 		}
+		t.client.learn(t.id.Queue, counts)
 		t.move()
 	case retry.Other:
 		t.move()
@@ -88,8 +110,8 @@ func (t *trip) plan(err error) (wait time.Duration, again bool) {
 // move picks the partition anew, if the caller left the choice.
 func (t *trip) move() {
 	t.hint = ""
-	if t.pick != nil {
-		t.pick(t)
+	if t.picker != nil {
+		t.picker.pick(t)
 	}
 }
 
@@ -106,6 +128,18 @@ func (t *trip) follow(owner *task.Ownership) {
 	t.hint, t.epoch = owner.Holder.Address, owner.Epoch
 }
 
+// failure is failureOf for a call that chose its partition: ABORTED without any
+// detail then means that its counts are stale. Nodes answer ABORTED for nothing
+// else that was not re-routed, and a proxy that drops trailers it does not know
+// leaves only the code.
+func (t *trip) failure(err error) retry.Failure {
+	var foreign *wire.ForeignError
+	if t.picker != nil && errors.As(err, &foreign) && foreign.Code == codes.Aborted {
+		return retry.Failure{Reason: task.StaleCounts}
+	}
+	return failureOf(err)
+}
+
 // failureOf returns what the retry table wants to know of an error.
 func failureOf(err error) retry.Failure {
 	if notSent(err) {
@@ -115,6 +149,10 @@ func failureOf(err error) retry.Failure {
 	var e *task.Error
 	if errors.As(err, &e) && e.Limit != nil {
 		f.RetryAfter = e.Limit.RetryAfter
+	}
+	var p *pushback
+	if errors.As(err, &p) {
+		f.RetryAfter, f.NoRetry = max(f.RetryAfter, p.after), p.never
 	}
 	return f
 }
@@ -140,7 +178,12 @@ func pause(ctx context.Context, wait time.Duration, err error) error {
 
 // answer returns the error that a caller of the client gets: a gRPC status, as
 // from any gRPC client; nil for nil.
-func answer(err error) error { return wire.ToStatus(public(err)) }
+func answer(err error) error {
+	if notSent(err) {
+		return unreachableStatus{wire.ToStatus(err)}
+	}
+	return wire.ToStatus(public(err))
+}
 
 // public hides how partitions lie on nodes, which is nobody's business but the
 // client's: what is left of that after all tries means "not now".

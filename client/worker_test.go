@@ -70,7 +70,7 @@ func TestWorkerWorks(t *testing.T) {
 	for _, partitions := range []int32{1, 4} {
 		t.Run(strconv.Itoa(int(partitions)), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: partitions})})
+				w := newWorld(t, 1, Options{Queues: numbered(partitions)})
 				var now, most atomic.Int64
 				var got sync.Map
 				r := w.run(t, WorkerOptions{Concurrency: 5, Handler: func(_ context.Context, task *Task) error {
@@ -109,7 +109,7 @@ func TestWorkerWorks(t *testing.T) {
 // found, by polls of one second that take turns.
 func TestFewerSlotsThanPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Options{Settings: settings(Settings{WritePartitions: 4})})
+		w := newWorld(t, 1, Options{Queues: numbered(4)})
 		r := w.run(t, WorkerOptions{Concurrency: 1, Handler: func(context.Context, *Task) error { return nil }})
 		synctest.Wait()
 		for n := range int32(4) {

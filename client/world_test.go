@@ -119,6 +119,11 @@ func pollTokens(tb testing.TB, c *Client, n int) []*matchingpb.TaskGrant {
 
 func settings(s Settings) func() Settings { return func() Settings { return s } }
 
+// numbered gives every queue n partitions.
+func numbered(n int32) func(partition.Queue) *QueueSettings {
+	return func(partition.Queue) *QueueSettings { return &QueueSettings{Counts: partition.Counts{Write: n}} }
+}
+
 func newListener() *bufconn.Listener { return bufconn.Listen(1 << 20) }
 
 func now() time.Time { return time.Now() }

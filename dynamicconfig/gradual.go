@@ -89,14 +89,26 @@ func (g Gradual[T]) Value(key string, now time.Time) T {
 	return g.was
 }
 
+// ValueOf is [Gradual.Value] for a key that stands in a buffer; it does not keep it.
+func (g Gradual[T]) ValueOf(key []byte, now time.Time) T {
+	if g.changed(xxhash.Sum64(key), now) {
+		return g.is
+	}
+	return g.was
+}
+
 // Changed reports whether a key has the new value at a time. A constant one has
 // had it ever since.
 func (g Gradual[T]) Changed(key string, now time.Time) bool {
+	return g.changed(xxhash.Sum64String(key), now)
+}
+
+func (g Gradual[T]) changed(hash uint64, now time.Time) bool {
 	switch g.kind {
 	case timed:
-		return !now.Before(g.flip(key))
+		return !now.Before(g.flip(hash))
 	case percentage:
-		place, _ := bits.Mul64(xxhash.Sum64String(key), partScale)
+		place, _ := bits.Mul64(hash, partScale)
 		return place < g.part
 	default:
 		return true
@@ -109,18 +121,22 @@ func (g Gradual[T]) When(key string) (time.Time, bool) {
 	if g.kind != timed {
 		return time.Time{}, false
 	}
-	return g.flip(key), true
+	return g.flip(xxhash.Sum64String(key)), true
 }
 
 // Span returns when the first key may flip and when all have, and false when
 // time changes nothing.
 func (g Gradual[T]) Span() (start, end time.Time, ok bool) { return g.start, g.end, g.kind == timed }
 
+// Changes reports whether there are two values: else it is constant, whatever the
+// key and the time.
+func (g Gradual[T]) Changes() bool { return g.kind != constant }
+
 // Values returns the old and the new value; they are the same in a constant one.
 func (g Gradual[T]) Values() (was, is T) { return g.was, g.is }
 
-func (g Gradual[T]) flip(key string) time.Time {
-	offset, _ := bits.Mul64(xxhash.Sum64String(key), uint64(g.end.Sub(g.start)))
+func (g Gradual[T]) flip(hash uint64) time.Time {
+	offset, _ := bits.Mul64(hash, uint64(g.end.Sub(g.start)))
 	return g.start.Add(time.Duration(offset))
 }
 

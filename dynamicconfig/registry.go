@@ -18,11 +18,15 @@ type Registry struct {
 
 // NewRegistry collects what the packages of a process declare. It refuses, all at
 // once, keys that two settings claim and declarations that contradict themselves.
+// A setting that several packages read, and so list, counts once.
 func NewRegistry(declared ...Declared) (*Registry, error) {
 	r := &Registry{byKey: map[string]*Definition{}}
 	var errs []error
 	for _, d := range declared {
 		def := d.Definition()
+		if r.byKey[strings.ToLower(def.about.Key)] == def {
+			continue
+		}
 		errs = append(errs, def.invalid)
 		for _, key := range append([]string{def.about.Key}, def.about.Formerly...) {
 			errs = append(errs, r.claim(key, def))

@@ -8,10 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/taskring/taskring/matching/commit"
+	"github.com/taskring/taskring/dynamicconfig/live"
 	"github.com/taskring/taskring/matching/engine"
-	"github.com/taskring/taskring/matching/queue"
-	"github.com/taskring/taskring/matching/server"
 )
 
 // The defaults of a Config.
@@ -35,16 +33,15 @@ type Config struct {
 	// Store replaces the embedded store. The node closes it when it stops.
 	Store engine.Store
 
-	// Settings returns the snapshot of settings in force. It is called often: the
-	// same pointer means that nothing changed. Default: all defaults.
-	Settings func() *Settings
+	// DynamicConfig is the file that the dynamic settings come from.
+	DynamicConfig DynamicConfig
+	// Settings holds the dynamic settings, for those who publish to it by other
+	// means than a file, or want to read them too. Default: the node's own.
+	Settings *live.Settings
 
-	NoReflection bool // do not serve gRPC reflection
-	RequestBytes int  // of one request; default 8 MiB
+	NoReflection bool   // do not serve gRPC reflection
+	Version      string // of the software, for descriptions; default none
 
-	// CommitDeadline is how long a commit may take before the node takes no more
-	// adds and is not ready; default 10 s.
-	CommitDeadline time.Duration
 	// CommitLanes is the number of commits in flight; default 1, which is best for
 	// one disk.
 	CommitLanes int
@@ -60,18 +57,10 @@ type Config struct {
 	OnStoreBroken func(reason string)
 }
 
-// Settings are the dynamic settings of a node, one struct per package. Zero
-// values are the defaults.
-type Settings struct {
-	Server server.Settings // limits of requests, waits of polls, pages
-	Engine engine.Settings // partition counts, idle time, loading, read-ahead
-	Queue  queue.Settings  // of every queue: order of polls, limits, leases, retries
-}
-
 func (c *Config) complete() error {
 	var errs []error
-	if c.RequestBytes < 0 || c.CommitDeadline < 0 || c.CommitLanes < 0 || c.MetricSeries < 0 {
-		errs = append(errs, errors.New("matching: Config has a negative number or duration; 0 stands for the default"))
+	if c.CommitLanes < 0 || c.MetricSeries < 0 {
+		errs = append(errs, errors.New("matching: Config has a negative number; 0 stands for the default"))
 	}
 	if c.Name == "" {
 		name, err := os.Hostname()
@@ -80,21 +69,12 @@ func (c *Config) complete() error {
 		}
 		c.Name = name
 	}
-	if c.Settings == nil {
-		var defaults Settings
-		c.Settings = func() *Settings { return &defaults }
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.DataDir = cmp.Or(c.DataDir, DefaultDataDir)
 	c.GRPCAddr = cmp.Or(c.GRPCAddr, DefaultGRPCAddr)
 	c.HTTPAddr = cmp.Or(c.HTTPAddr, DefaultHTTPAddr)
-	c.CommitDeadline = cmp.Or(c.CommitDeadline, 10*time.Second)
 	c.MetricSeries = cmp.Or(c.MetricSeries, 20_000)
 	return errors.Join(errs...)
-}
-
-func (c *Config) lanes() commit.Config {
-	return commit.Config{Lanes: c.CommitLanes, Deadline: c.CommitDeadline}
 }

@@ -95,8 +95,11 @@
 //
 // # Settings
 //
-// [Config] is what cannot change. [Settings] is read at each use, as one
-// immutable snapshot: whoever makes the snapshot decides when it changes.
+// [Config] is what cannot change while the node runs. Everything else is a dynamic
+// setting: declared in the file settings.go of the package that reads it, listed
+// by [Declared], and read at each use from the snapshot in force. Pure packages
+// get plain values. A node reads its settings from the file that DynamicConfig
+// names and follows it; who embeds a node may publish to [Config.Settings] instead.
 //
 // # Where to start reading
 //

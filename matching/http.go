@@ -18,7 +18,9 @@ import (
 // newHTTP makes the server of the operator's endpoints:
 //
 //	/livez    200 while the process runs; it tests nothing else
-//	/readyz   200 while the node serves and its store takes writes, else 503 and why
+//	/readyz   200 while the node serves and its store takes writes, else 503 and why;
+//	          also tells which dynamic settings are in force, and why not those of the
+//	          present file: that makes no node unready, it goes on with the last good ones
 //	/metrics  Prometheus exposition
 func (n *Node) newHTTP() *http.Server {
 	mux := http.NewServeMux()
@@ -28,7 +30,11 @@ func (n *Node) newHTTP() *http.Server {
 			reply(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		reply(w, http.StatusOK, "ok")
+		text := "ok"
+		if n.source != nil {
+			text += "\n" + n.source.Status().String()
+		}
+		reply(w, http.StatusOK, text)
 	})
 	mux.Handle("/metrics", n.metrics.handler())
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}

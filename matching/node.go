@@ -10,14 +10,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/taskring/taskring/dynamicconfig"
+	"github.com/taskring/taskring/dynamicconfig/file"
+	"github.com/taskring/taskring/dynamicconfig/live"
 	"github.com/taskring/taskring/matching/commit"
 	"github.com/taskring/taskring/matching/engine"
 	"github.com/taskring/taskring/matching/matchingpb"
-	"github.com/taskring/taskring/matching/queue"
 	"github.com/taskring/taskring/matching/server"
 	"github.com/taskring/taskring/matching/store/pebble"
 	"github.com/taskring/taskring/matching/task"
-	"github.com/taskring/taskring/partition"
 )
 
 // Node is a matching node. See New, Start and Stop; the other methods may be
@@ -34,8 +35,14 @@ type Node struct {
 	http    *http.Server
 	metrics *metrics
 
+	settings *live.Settings
+	registry *dynamicconfig.Registry
+	source   *file.Source // of the settings; nil without a file
+	began    time.Time
+
 	httpDone chan struct{} // closed when the HTTP server has ended
-	stopDone chan struct{} // closed when Stop has ended
+	stopDone chan struct{} // closed when the node has stopped
+	stopErr  error         // set before that
 
 	mu struct {
 		sync.Mutex
@@ -57,7 +64,7 @@ const (
 // shows up at once. Whoever called New has to call Stop, whether or not the
 // node was started.
 func New(cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, httpDone: make(chan struct{}), stopDone: make(chan struct{})}
+	n := &Node{cfg: cfg, began: time.Now(), httpDone: make(chan struct{}), stopDone: make(chan struct{})}
 	if err := n.cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -94,6 +101,9 @@ func (n *Node) Start(context.Context) error {
 		return errors.New("matching: the node was started or stopped before")
 	}
 	n.mu.state = started
+	if n.source != nil {
+		n.source.Start()
+	}
 	n.engine.Start()
 	go n.serveHTTP()
 	n.server.Serve(n.grpcL)
@@ -107,30 +117,42 @@ func (n *Node) Start(context.Context) error {
 // SHUTDOWN, calls that run are answered, what is decided is written, partitions
 // are released, the store is closed. Calls get half of the time until ctx ends,
 // the rest goes to the store. What does not end by then is broken off; nothing
-// that was answered is lost by that. Stop may be called before Start; when it is
-// called twice the second call waits for the first.
+// that was answered is lost by that. Stop returns when ctx ends whatever hangs,
+// a disk for example: then the process should end too, as parts of the node may
+// still run. Stop may be called before Start; when it is called twice the second
+// call waits for the first.
 func (n *Node) Stop(ctx context.Context) error {
 	n.mu.Lock()
 	before := n.mu.state
 	n.mu.state = stopped
 	n.mu.Unlock()
-	if before == stopped {
-		select {
-		case <-n.stopDone:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("matching: another Stop is still running: %w", context.Cause(ctx))
-		}
+	if before != stopped {
+		go func() {
+			defer close(n.stopDone)
+			n.stopErr = n.stop(ctx, before)
+		}()
 	}
-	defer close(n.stopDone)
+	select {
+	case <-n.stopDone:
+		return n.stopErr
+	case <-ctx.Done():
+		return fmt.Errorf("matching: the node does not stop, something in it hangs: %w", context.Cause(ctx))
+	}
+}
+
+// stop stops a node that was in the given state. It means to be done before ctx
+// ends, as giving up what hangs takes a moment too.
+func (n *Node) stop(ctx context.Context, before lifecycle) error {
 	began := time.Now()
-	calls, cancel := halfOf(ctx)
+	ctx, cancel := partOf(ctx, 0.9)
+	defer cancel()
+	calls, callsEnd := partOf(ctx, 0.5)
 	err := n.server.Stop(calls)
-	cancel()
+	callsEnd()
 	left := n.engine.Stop(ctx)
 	err = errors.Join(err, left)
 	if errors.Is(left, commit.ErrAbandoned) {
-		n.store = nil // a call is still inside it; opening it again recovers
+		n.store = nil // a commit is still inside it; opening it again recovers
 	}
 	if before == started {
 		err = errors.Join(err, n.http.Close())
@@ -147,8 +169,10 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) openStore() (engine.Store, error) {
 	began := time.Now()
+	commits := n.commitSettings()
 	s, err := pebble.Open(pebble.Options{
-		Dir: n.cfg.DataDir, CommitDeadline: n.cfg.CommitDeadline, Logger: n.cfg.Logger, OnFatal: n.cfg.OnStoreBroken,
+		Dir: n.cfg.DataDir, Logger: n.cfg.Logger, OnFatal: n.cfg.OnStoreBroken,
+		CommitDeadline: func() time.Duration { return commits().Deadline },
 	})
 	if err != nil {
 		return nil, err
@@ -170,6 +194,9 @@ func (n *Node) build() (err error) {
 	if n.metrics, err = newMetrics(cfg.MetricSeries); err != nil {
 		return err
 	}
+	if err = n.openSettings(); err != nil {
+		return err
+	}
 	if n.store = cfg.Store; n.store == nil {
 		if n.store, err = n.openStore(); err != nil {
 			return err
@@ -177,23 +204,27 @@ func (n *Node) build() (err error) {
 	}
 	n.holder = task.Holder{Node: cfg.Name, RunID: rand.Text(), Address: n.GRPCAddr()}
 	n.engine, err = engine.New(engine.Config{
-		Store: n.store, Holder: n.holder, Commit: cfg.lanes(), Logger: cfg.Logger, Meter: n.metrics.meter(),
-		Settings:      func() engine.Settings { return cfg.Settings().Engine },
-		QueueSettings: func(partition.Queue) *queue.Settings { return &cfg.Settings().Queue },
+		Store: n.store, Holder: n.holder, Logger: cfg.Logger, Meter: n.metrics.meter(),
+		Commit:   commit.Config{Lanes: cfg.CommitLanes, Settings: n.commitSettings()},
+		Settings: n.engineSettings(), PerQueue: n.enginePerQueue, QueueSettings: n.queueSettings,
+		Version: func() any { return n.settings.Snapshot() },
 	})
 	if err != nil {
 		return err
 	}
 	n.handler, err = server.NewHandler(server.HandlerConfig{
 		Engine: n.engine, Healthy: n.healthy, Meter: n.metrics.meter(),
-		Settings: func() server.Settings { return cfg.Settings().Server },
+		Settings: n.serverSettings(), PerQueue: n.serverPerQueue,
+		About: server.About{
+			HTTPAddress: n.HTTPAddr(), Version: cfg.Version, StartedAt: n.began,
+			Registry: n.registry, Snapshot: n.settings.Snapshot, Status: n.settingsStatus,
+		},
 	})
 	if err != nil {
 		return err
 	}
 	n.server, err = server.New(server.Config{
-		Handler: n.handler, RequestBytes: cfg.RequestBytes, Reflection: !cfg.NoReflection,
-		Logger: cfg.Logger, Meter: n.metrics.meter(),
+		Handler: n.handler, Reflection: !cfg.NoReflection, Logger: cfg.Logger, Meter: n.metrics.meter(),
 	})
 	if err != nil {
 		return err
@@ -202,10 +233,11 @@ func (n *Node) build() (err error) {
 	return nil
 }
 
-// halfOf returns a context that ends when half of the time until ctx ends is over.
-func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+// partOf returns a context that ends when that part of the time until ctx ends is
+// over.
+func partOf(ctx context.Context, part float64) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
-		return context.WithTimeout(ctx, time.Until(deadline)/2)
+		return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
 	}
 	return context.WithCancel(ctx)
 }
@@ -220,6 +252,9 @@ func (n *Node) release(ctx context.Context) error {
 		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if n.source != nil {
+		errs = append(errs, n.source.Stop())
 	}
 	if n.metrics != nil {
 		errs = append(errs, n.metrics.close(ctx))

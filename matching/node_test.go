@@ -2,10 +2,12 @@ package matching
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +18,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/store/memory"
+	"github.com/taskring/taskring/matching/task"
+	"github.com/taskring/taskring/partition"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -202,6 +207,32 @@ func TestConflicts(t *testing.T) {
 			stop(t, other)
 		}
 	}
+}
+
+// TestStopWithHungStore: a load that hangs in the store holds a stop for no
+// longer than its context lasts.
+func TestStopWithHungStore(t *testing.T) {
+	entered, hung := make(chan struct{}), make(chan struct{})
+	cfg := config("")
+	cfg.Store = memory.New(memory.Options{Acquire: func(task.Holder, []partition.ID) memory.AcquireFault {
+		close(entered)
+		<-hung
+		return memory.AcquireFault{}
+	}})
+	n := start(t, cfg)
+	var caller sync.WaitGroup
+	caller.Go(func() {
+		_, _ = n.Direct().LoadPartition(t.Context(), &matchingpb.LoadPartitionRequest{TaskQueue: orders()})
+	})
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := n.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Stop = %v, want one that tells of its deadline", err)
+	}
+	close(hung)
+	<-n.stopDone
+	caller.Wait()
 }
 
 func TestModule(t *testing.T) {

@@ -19,6 +19,7 @@
 package partition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -144,6 +145,14 @@ func (p ID) Validate() error {
 		err = errors.Join(err, fmt.Errorf("partition %d is negative, the root is 0", p.Number))
 	}
 	return errors.Join(err, p.validateKind())
+}
+
+// Compare orders partitions by namespace, name, type, number and kind.
+func (p ID) Compare(other ID) int {
+	return cmp.Or(
+		cmp.Compare(p.Namespace, other.Namespace), cmp.Compare(p.Name, other.Name), cmp.Compare(p.Type, other.Type),
+		cmp.Compare(p.Number, other.Number), cmp.Compare(p.Kind, other.Kind),
+	)
 }
 
 // RPCName is the name of the partition on the wire and on the ring: the bare

@@ -16,7 +16,18 @@ import (
 
 var queue = partition.Queue{Namespace: "ns", Name: "q", Type: partition.Activity}
 
-func seeded(seed uint64) *Balancer { return New(rand.New(rand.NewPCG(seed, 1)).Int32N) }
+func seeded(seed uint64) *Balancer { return New(rand.New(rand.NewPCG(seed, 1)).Uint64) }
+
+// pickRead returns a token that tests may keep in lists.
+func pickRead(b *Balancer, q partition.Queue, c partition.Counts) *Token {
+	t := b.PickReadPartition(q, c)
+	return &t
+}
+
+func hold(b *Balancer, id partition.ID) *Token {
+	t := b.Hold(id)
+	return &t
+}
 
 func counts(n int32) partition.Counts { return partition.Counts{Read: n, Write: n} }
 
@@ -37,7 +48,7 @@ func TestWriteIsUniform(t *testing.T) {
 		hits := make([]int, n)
 		var estimated int64
 		for range draws {
-			number, stands := b.PickWrite(counts(n))
+			number, stands := b.PickWritePartition(queue, counts(n))
 			hits[number]++
 			estimated += stands
 			if (number == 0) != (stands > 0) {
@@ -72,10 +83,10 @@ func TestRequestIDsStayAndSpread(t *testing.T) {
 
 func TestUnknownCountsMeanTheRoot(t *testing.T) {
 	b := seeded(1)
-	if number, stands := b.PickWrite(partition.Counts{}); number != 0 || stands != 1 {
+	if number, stands := b.PickWritePartition(queue, partition.Counts{}); number != 0 || stands != 1 {
 		t.Errorf("write to %d, standing for %d", number, stands)
 	}
-	if token := b.PickRead(queue, partition.Counts{}); token.Partition != 0 {
+	if token := pickRead(b, queue, partition.Counts{}); token.Partition != 0 {
 		t.Errorf("read from %d", token.Partition)
 	}
 }
@@ -91,7 +102,7 @@ func TestReadTakesTheFewest(t *testing.T) {
 				b.Hold(queue.Partition(int32(i)))
 			}
 		}
-		token := b.PickRead(queue, counts(int32(len(open))))
+		token := pickRead(b, queue, counts(int32(len(open))))
 		fewest := open[0]
 		for _, n := range open {
 			fewest = min(fewest, n)
@@ -107,7 +118,7 @@ func TestReadStartsAnywhere(t *testing.T) {
 	const draws = 50_000
 	hits := make([]int, 5)
 	for range draws {
-		token := b.PickRead(queue, counts(5))
+		token := pickRead(b, queue, counts(5))
 		hits[token.Partition]++
 		token.Release()
 	}
@@ -124,8 +135,8 @@ func TestSumIsOpenPolls(t *testing.T) {
 		var open, released []*Token
 		n := int32(4)
 		t.Repeat(map[string]func(*rapid.T){
-			"pick":   func(*rapid.T) { open = append(open, b.PickRead(queue, counts(n))) },
-			"hold":   func(t *rapid.T) { open = append(open, b.Hold(queue.Partition(rapid.Int32Range(-1, 9).Draw(t, "at")))) },
+			"pick":   func(*rapid.T) { open = append(open, pickRead(b, queue, counts(n))) },
+			"hold":   func(t *rapid.T) { open = append(open, hold(b, queue.Partition(rapid.Int32Range(-1, 9).Draw(t, "at")))) },
 			"resize": func(t *rapid.T) { n = rapid.SampledFrom([]int32{1, 2, 4, 8}).Draw(t, "n") },
 			"release": func(t *rapid.T) {
 				if len(open) == 0 {
@@ -157,15 +168,15 @@ func TestShrinkAndGrow(t *testing.T) {
 	b := seeded(1)
 	four := make([]*Token, 0, 8)
 	for range 4 {
-		four = append(four, b.PickRead(queue, counts(4)))
+		four = append(four, pickRead(b, queue, counts(4)))
 	}
-	two := b.PickRead(queue, counts(2))
+	two := pickRead(b, queue, counts(2))
 	if two.Partition > 1 {
 		t.Fatalf("picked %d of 2", two.Partition)
 	}
 	two.Release()
 	for range 4 { // each has one again: the next four are spread
-		four = append(four, b.PickRead(queue, counts(4)))
+		four = append(four, pickRead(b, queue, counts(4)))
 	}
 	at := map[int32]int{}
 	for _, token := range four {
@@ -186,13 +197,13 @@ func TestShrinkAndGrow(t *testing.T) {
 
 func TestIdleQueuesLeave(t *testing.T) {
 	b := seeded(1)
-	held := b.PickRead(partition.Queue{Namespace: "ns", Name: "held", Type: partition.Activity}, counts(4))
+	held := pickRead(b, partition.Queue{Namespace: "ns", Name: "held", Type: partition.Activity}, counts(4))
 	names := 100_000
 	if os.Getenv("TASKRING_LONG") != "" {
 		names = 1_000_000
 	}
 	for i := range names {
-		b.PickRead(partition.Queue{Namespace: "ns", Name: strconv.Itoa(i), Type: partition.Activity}, counts(4)).Release()
+		pickRead(b, partition.Queue{Namespace: "ns", Name: strconv.Itoa(i), Type: partition.Activity}, counts(4)).Release()
 	}
 	if n := b.Queues(); n > MaxIdleQueues+1 {
 		t.Errorf("%d queues are kept, want at most %d and the held one", n, MaxIdleQueues)
@@ -205,7 +216,7 @@ func TestIdleQueuesLeave(t *testing.T) {
 
 // TestConcurrentUse: B1 while queues are thrown away under the picks.
 func TestConcurrentUse(t *testing.T) {
-	b := New(rand.Int32N)
+	b := New(rand.Uint64)
 	var wg sync.WaitGroup
 	queues := make([]partition.Queue, 3*MaxIdleQueues)
 	for i := range queues {
@@ -217,7 +228,7 @@ func TestConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := range 20_000 {
 				at := (i*7 + g) % len(queues)
-				token := b.PickRead(queues[at], counts(3))
+				token := pickRead(b, queues[at], counts(3))
 				if i%100 == 0 && kept[g][at] == nil {
 					kept[g][at] = token
 					continue
@@ -241,17 +252,18 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func BenchmarkLookupWrite(b *testing.B) {
-	balancer := New(rand.Int32N)
+	balancer := New(rand.Uint64)
 	b.ReportAllocs()
 	for b.Loop() {
-		balancer.PickWrite(counts(128))
+		balancer.PickWritePartition(queue, counts(128))
 	}
 }
 
 func BenchmarkLookupRead(b *testing.B) {
-	balancer := New(rand.Int32N)
+	balancer := New(rand.Uint64)
 	b.ReportAllocs()
 	for b.Loop() {
-		balancer.PickRead(queue, counts(128)).Release()
+		token := balancer.PickReadPartition(queue, counts(128))
+		token.Release()
 	}
 }

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -18,20 +19,38 @@ const (
 	maxIdlePerShard = 16
 )
 
+// Random returns 64 random bits. rand.Uint64 of math/rand/v2 is one; a test passes
+// that of a seeded source. It must be safe for as many goroutines as use the
+// Balancer.
+type Random func() uint64
+
 // Balancer holds the outstanding polls of a process, by queue and partition.
 type Balancer struct {
 	random Random
 	seed   maphash.Seed
+	tasks  [256]int64 // what each backlog code stands for
 	shards [shards]shard
+
+	forcedTo atomic.Pointer[map[forcing]int32] // nil: nothing is forced
+	forcing  sync.Mutex                        // held by who replaces it
 }
 
 // New returns a Balancer that draws from random.
 func New(random Random) *Balancer {
 	b := &Balancer{random: random, seed: maphash.MakeSeed()}
+	for code := range b.tasks {
+		b.tasks[code] = partition.BacklogCode(code).Tasks()
+	}
 	for i := range b.shards {
 		b.shards[i].queues.Store(&map[partition.Queue]*counters{})
 	}
 	return b
+}
+
+// below returns a number in [0, n), uniform but for one part in 2^64 / n.
+func (b *Balancer) below(n uint64) uint64 {
+	high, _ := bits.Mul64(b.random(), n)
+	return high
 }
 
 // shard is a part of the queues. Readers take the map as it is; a writer
@@ -77,6 +96,18 @@ func (b *Balancer) Outstanding(q partition.Queue) int64 {
 		return c.sum()
 	}
 	return 0
+}
+
+// OutstandingAll returns the polls of all queues that are out, for metrics. It
+// looks at every counter.
+func (b *Balancer) OutstandingAll() int64 {
+	var n int64
+	for i := range b.shards {
+		for _, c := range *b.shards[i].queues.Load() {
+			n += c.sum()
+		}
+	}
+	return n
 }
 
 // Queues returns the number of queues that are kept, for metrics.

@@ -20,8 +20,12 @@
 // could not be reached. It is told apart from a broken connection, after which
 // the node may have acted.
 //
-// Back-offs double from 20 ms to 1 s and are drawn from the upper half of their
-// span. The package is pure: it neither waits nor knows the caller's deadline. A
+// Whatever the reason, a server that pushes back is obeyed: nobody comes earlier
+// than it asked for, or at all.
+//
+// Back-offs double from 20 ms to 1 s, those of polls from 50 ms to 5 s, and are
+// drawn from the upper half of their span. A [Budget] bounds all that go to a node
+// which failed, see [Budgeted]. The package is pure: it neither waits nor knows the caller's deadline. A
 // wait that would end past it is not worth beginning; the caller then answers
 // with the error at hand.
 package retry
@@ -44,8 +48,11 @@ const (
 	// partition may have room.
 	Add
 	// Repeatable: a repetition finds what the first try did. Adds with a
-	// request id, completions, heartbeats, polls, everything that only reads.
+	// request id, completions, heartbeats, everything that only reads.
 	Repeatable
+	// Poll is Repeatable, for a poll: nobody waits for it alone, so it takes
+	// longer breaks.
+	Poll
 )
 
 // Failure is what is known of a failed try.
@@ -53,8 +60,10 @@ type Failure struct {
 	Reason task.Reason
 	// NotSent: the call never left this process; Reason has no meaning.
 	NotSent bool
-	// RetryAfter is the server's advice with a Quota; 0: none.
+	// RetryAfter is the server's advice when to come again; 0: none.
 	RetryAfter time.Duration
+	// NoRetry is the server's wish that nobody does.
+	NoRetry bool
 }
 
 // Tries is what became of a call so far. The zero value belongs to a call that
@@ -122,8 +131,36 @@ type Decision struct {
 // Decide answers a failure of a call of the given kind and counts it in tries.
 // random returns a number in [0, 1); it spreads the waits.
 func Decide(kind Kind, f Failure, tries *Tries, random func() float64) Decision {
+	if f.NoRetry {
+		return Decision{}
+	}
+	d := decide(kind, f, tries, random)
+	if d.Action != Stop && f.RetryAfter > 0 {
+		// Spread upwards only: nobody may come earlier than was asked for.
+		d.After = max(d.After, f.RetryAfter+spread(f.RetryAfter/5, random))
+	}
+	return d
+}
+
+// Budgeted reports whether a retry after such a failure counts against the
+// budget. Those that never reached a node do it no harm; NOT_OWNER and
+// STALE_PARTITION_COUNTS lead elsewhere; a partition that loads ends its wait by
+// itself.
+func Budgeted(f Failure) bool {
 	if f.NotSent {
-		return backOff(Other, tries, random)
+		return false
+	}
+	switch f.Reason {
+	case task.StoreUnavailable, task.OutcomeUnknown, task.Quota:
+		return true
+	default:
+		return false
+	}
+}
+
+func decide(kind Kind, f Failure, tries *Tries, random func() float64) Decision {
+	if f.NotSent {
+		return backOff(kind, Other, tries, random)
 	}
 	switch f.Reason {
 	case task.NotOwner:
@@ -139,14 +176,18 @@ func Decide(kind Kind, f Failure, tries *Tries, random func() float64) Decision 
 		tries.Waited++
 		return Decision{Same, 20*time.Millisecond + spread(80*time.Millisecond, random)}
 	case task.StoreUnavailable:
-		return backOff(Other, tries, random)
+		return backOff(kind, Other, tries, random)
 	case task.OutcomeUnknown:
-		if kind != Repeatable {
+		if kind != Repeatable && kind != Poll {
 			return Decision{}
 		}
-		return backOff(Same, tries, random)
+		return backOff(kind, Same, tries, random)
 	case task.Quota:
-		return afterQuota(kind, f.RetryAfter, tries, random)
+		next := Same
+		if kind == Add {
+			next = Other
+		}
+		return backOff(kind, next, tries, random)
 	default:
 		// INVALID, NOT_FOUND, UNIMPLEMENTED, INTERNAL, LEASE_LOST, CANCELLED,
 		// PAUSED, DRAINING, DISK_WATERMARK.
@@ -163,25 +204,16 @@ func afterReroute(times int, random func() float64) time.Duration {
 	return doubling(50*time.Millisecond, 2*time.Second, times-3, random)
 }
 
-func afterQuota(kind Kind, advice time.Duration, tries *Tries, random func() float64) Decision {
-	next := Same
-	if kind == Add {
-		next = Other
-	}
-	d := backOff(next, tries, random)
-	if d.Action != Stop && advice > 0 {
-		// Spread upwards only: nobody may come earlier than was asked for.
-		d.After = advice + spread(advice/5, random)
-	}
-	return d
-}
-
-func backOff(next Action, tries *Tries, random func() float64) Decision {
+func backOff(kind Kind, next Action, tries *Tries, random func() float64) Decision {
 	tries.Failed++
-	if tries.Failed > MaxFailed {
+	switch {
+	case tries.Failed > MaxFailed:
 		return Decision{}
+	case kind == Poll:
+		return Decision{next, doubling(50*time.Millisecond, 5*time.Second, tries.Failed-1, random)}
+	default:
+		return Decision{next, BackOff(tries.Failed, random)}
 	}
-	return Decision{next, BackOff(tries.Failed, random)}
 }
 
 // BackOff returns the wait before try number n+1, n counting from 1: 20 ms,

@@ -9,12 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taskring/taskring/cmd/taskring/bench"
+	"github.com/taskring/taskring/cmd/taskring/config"
+	"github.com/taskring/taskring/cmd/taskring/dynamic"
 	"github.com/taskring/taskring/cmd/taskring/env"
 	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/cmd/taskring/frontend"
 	"github.com/taskring/taskring/cmd/taskring/interrupt"
+	"github.com/taskring/taskring/cmd/taskring/nodes"
 	"github.com/taskring/taskring/cmd/taskring/queues"
 	"github.com/taskring/taskring/cmd/taskring/serve"
 	"github.com/taskring/taskring/cmd/taskring/tasks"
+	"github.com/taskring/taskring/cmd/taskring/usage"
 	"github.com/taskring/taskring/cmd/taskring/work"
 )
 
@@ -45,53 +50,31 @@ done.
   taskring server                                  runs a node
   taskring task add --queue mail --payload hello   adds a task
   taskring work --queue mail                       works on it`,
+		Version:           thisBuild().Version, // for --version
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return env.Apply(cmd) },
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.Usagef("%w\n%s", err, seeHelp(cmd))
-	})
+	cmd.SetVersionTemplate(thisBuild().line())
+	cmd.SetFlagErrorFunc(usage.Flag)
 	cmd.AddCommand(
-		serve.Command(),
+		serve.Command(thisBuild().Version),
+		frontend.Command(),
 		tasks.Command(),
 		work.Command(),
 		queues.Command(),
 		queues.PartitionCommand(),
+		nodes.Command(),
+		config.Command(dynamic.Registry()),
 		bench.Command(),
 		versionCommand(),
 		exitCodesTopic(),
 	)
-	usageErrors(cmd)
+	usage.Args(cmd)
 	return cmd
 }
 
 // exitCodesTopic is the help topic of the exit codes.
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "The exit codes and what they mean", Long: exit.Help()}
-}
-
-func seeHelp(cmd *cobra.Command) string { return "see `" + cmd.CommandPath() + " --help`" }
-
-// usageErrors makes wrong arguments of all commands below cmd errors of usage,
-// and a command that only groups others refuse a word it does not know.
-func usageErrors(cmd *cobra.Command) {
-	check := cmd.Args
-	if check == nil && cmd.HasSubCommands() {
-		check = cobra.NoArgs
-	}
-	if check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return exit.Usagef("%w\n%s", err, seeHelp(cmd))
-			}
-			return nil
-		}
-	}
-	if cmd.HasSubCommands() && cmd.RunE == nil {
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	}
-	for _, below := range cmd.Commands() {
-		usageErrors(below)
-	}
 }

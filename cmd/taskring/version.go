@@ -37,6 +37,11 @@ func thisBuild() build {
 	return b
 }
 
+// line is the build for people to read.
+func (b build) line() string {
+	return fmt.Sprintf("taskring %s, %s, %s\n", b.Version, b.Go, b.Platform)
+}
+
 func versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -49,7 +54,7 @@ func versionCommand() *cobra.Command {
 		if *format == output.JSON {
 			return output.Line(cmd.OutOrStdout(), b)
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "taskring %s, %s, %s\n", b.Version, b.Go, b.Platform); err != nil {
+		if _, err := fmt.Fprint(cmd.OutOrStdout(), b.line()); err != nil {
 			return fmt.Errorf("writing the version: %w", err)
 		}
 		return nil

@@ -39,7 +39,6 @@ type lane struct {
 func newLane(cfg *Config, metrics *instruments) *lane {
 	l := &lane{
 		cfg: cfg, metrics: metrics, wake: make(chan struct{}, 1), done: make(chan struct{}),
-		backoff: backoff{lowest: cfg.RetryInitial, highest: cfg.RetryMax},
 	}
 	l.mu.dirty = map[Source]struct{}{}
 	l.spare.dirty = map[Source]struct{}{}
@@ -117,7 +116,7 @@ func (l *lane) take() []Source {
 // commit hands the mutations to the store and settles each.
 func (l *lane) commit(ctx context.Context, stopping <-chan struct{}) {
 	began := time.Now()
-	deadline, cancel := context.WithTimeout(ctx, l.cfg.Deadline)
+	deadline, cancel := context.WithTimeout(ctx, l.settings().Deadline)
 	outcomes := l.cfg.Store.Commit(deadline, l.mutations)
 	cancel()
 	l.metrics.committed(ctx, time.Since(began), l.mutations, outcomes)
@@ -149,7 +148,7 @@ func (l *lane) commit(ctx context.Context, stopping <-chan struct{}) {
 		l.backoff.reset()
 		return
 	}
-	wait := l.backoff.next()
+	wait := l.backoff.next(l.settings())
 	l.cfg.Logger.Warn("the store refused a commit, it is repeated", "after", wait, "error", refused)
 	sleep(ctx, stopping, wait)
 }
@@ -200,7 +199,7 @@ func (l *lane) acquire(ctx context.Context, unknown []int) []store.Acquired {
 		if ctx.Err() != nil {
 			return result
 		}
-		wait := l.backoff.next()
+		wait := l.backoff.next(l.settings())
 		l.cfg.Logger.Warn("partitions cannot be taken again yet", "partitions", len(left), "after", wait, "error", cause)
 		sleep(ctx, nil, wait)
 	}
@@ -208,7 +207,7 @@ func (l *lane) acquire(ctx context.Context, unknown []int) []store.Acquired {
 
 // acquireOnce makes one call; an error of the whole call stands in each answer.
 func (l *lane) acquireOnce(ctx context.Context, ps []partition.ID) []store.Acquired {
-	deadline, cancel := context.WithTimeout(ctx, l.cfg.Deadline)
+	deadline, cancel := context.WithTimeout(ctx, l.settings().Deadline)
 	defer cancel()
 	got, err := l.cfg.Store.Acquire(deadline, l.cfg.Holder, ps)
 	if err == nil && len(got) != len(ps) {
@@ -231,7 +230,7 @@ func (l *lane) read(ctx context.Context, s Source) ([]row.Record, error) {
 		return nil, nil
 	}
 	for {
-		deadline, cancel := context.WithTimeout(ctx, l.cfg.Deadline)
+		deadline, cancel := context.WithTimeout(ctx, l.settings().Deadline)
 		records, err := l.cfg.Store.Get(deadline, s.Partition(), ids)
 		cancel()
 		if err == nil {
@@ -241,7 +240,7 @@ func (l *lane) read(ctx context.Context, s Source) ([]row.Record, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		wait := l.backoff.next()
+		wait := l.backoff.next(l.settings())
 		l.cfg.Logger.Warn("unresolved tasks cannot be read yet", "partition", s.Partition(), "tasks", len(ids), "after", wait, "error", err)
 		sleep(ctx, nil, wait)
 	}
@@ -258,15 +257,16 @@ func sleep(ctx context.Context, stopping <-chan struct{}, d time.Duration) {
 	}
 }
 
-// backoff doubles from lowest to highest; each step is spread over its upper
-// half, so that lanes that failed together do not come back together.
+func (l *lane) settings() Settings { return l.cfg.Settings().WithDefaults() }
+
+// backoff doubles between the bounds of the settings; each step is spread over
+// its upper half, so that lanes that failed together do not come back together.
 type backoff struct {
-	lowest, highest time.Duration
-	current         time.Duration
+	current time.Duration
 }
 
-func (b *backoff) next() time.Duration {
-	b.current = min(max(2*b.current, b.lowest), b.highest)
+func (b *backoff) next(s Settings) time.Duration {
+	b.current = min(max(2*b.current, s.RetryInitial), s.RetryMax)
 	return b.current/2 + rand.N(b.current/2+1)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/otel/metric"
@@ -62,31 +61,23 @@ type Config struct {
 	Logger *slog.Logger // of refusals and unknown outcomes; default none
 	Meter  metric.Meter // of commits; default none
 
-	Lanes        int           // goroutines, and commits in flight; default 1
-	Deadline     time.Duration // for each call to the store; default 10 s
-	RetryInitial time.Duration // first wait after a refusal, doubling; default 10 ms
-	RetryMax     time.Duration // longest wait after a refusal; default 1 s
+	Lanes    int             // goroutines, and commits in flight; default 1
+	Settings func() Settings // in force; default all defaults
 }
 
 func (c *Config) complete() error {
 	if c.Store == nil {
 		return errors.New("commit: Config.Store is missing")
 	}
-	if c.Lanes < 0 || c.Deadline < 0 || c.RetryInitial < 0 || c.RetryMax < 0 {
-		return errors.New("commit: Config has a negative number or duration; 0 stands for the default")
+	if c.Lanes < 0 {
+		return errors.New("commit: Config.Lanes is negative; 0 stands for the default")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.Lanes = max(c.Lanes, 1)
-	if c.Deadline == 0 {
-		c.Deadline = 10 * time.Second
-	}
-	if c.RetryInitial == 0 {
-		c.RetryInitial = 10 * time.Millisecond
-	}
-	if c.RetryMax == 0 {
-		c.RetryMax = time.Second
+	if c.Settings == nil {
+		c.Settings = func() Settings { return Settings{} }
 	}
 	return nil
 }

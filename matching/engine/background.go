@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -18,24 +18,52 @@ const (
 	longestSweep  = 30 * time.Second
 )
 
+// settingsEvery is how often the janitor looks whether settings changed, by a
+// comparison of two pointers.
+const settingsEvery = time.Second
+
 // janitor unloads idle partitions, and keeps the raised counts and the shares of
-// the read-ahead, until the engine stops.
+// the read-ahead, until the engine stops. Changed settings it sees to at once.
 func (e *Engine) janitor() {
-	s := e.cfg.Settings().withDefaults()
-	counts := s.Counts
-	timer := time.NewTimer(sweepEvery(s.IdleTimeout))
+	seen := e.cfg.Version()
+	raisedBy := seen
+	swept := time.Now()
+	e.findShortestIdle()
+	timer := time.NewTimer(shortestSweep)
 	defer timer.Stop()
 	for {
+		next := swept.Add(sweepEvery(e.idle.shortest()))
+		timer.Reset(min(time.Until(next), settingsEvery))
 		select {
 		case <-timer.C:
 		case <-e.ctx.Done():
 			return
 		}
-		idle := e.cfg.Settings().withDefaults().IdleTimeout
-		e.sweep(idle)
+		next = swept.Add(sweepEvery(e.idle.shortest()))
+		changed := e.cfg.Version() != seen
+		if !changed && time.Now().Before(next) {
+			continue
+		}
+		if changed {
+			seen = e.cfg.Version()
+			e.refresh()
+		}
+		e.sweep()
 		e.shareOut(nil)
-		counts = e.maybeRaise(counts)
-		timer.Reset(sweepEvery(idle))
+		raisedBy = e.maybeRaise(raisedBy)
+		e.findShortestIdle()
+		swept = time.Now()
+	}
+}
+
+// refresh has changed settings reach the partitions that are loaded, one after
+// the other: a bound that was raised lets those go on who wait for it.
+func (e *Engine) refresh() {
+	for _, q := range e.table.all() {
+		if e.ctx.Err() != nil {
+			return
+		}
+		q.Refresh()
 	}
 }
 
@@ -43,19 +71,43 @@ func sweepEvery(idle time.Duration) time.Duration {
 	return min(max(idle/10, shortestSweep), longestSweep)
 }
 
-// sweep reads the rates and unloads what was idle for so long, one after the
+// idleTimes knows the shortest idle timeout of what is loaded.
+type idleTimes struct{ nanos atomic.Int64 }
+
+func (t *idleTimes) shortest() time.Duration { return time.Duration(t.nanos.Load()) }
+
+// loaded takes notice of a partition that is loaded.
+func (t *idleTimes) loaded(timeout time.Duration) {
+	for {
+		old := t.nanos.Load()
+		if int64(timeout) >= old || t.nanos.CompareAndSwap(old, int64(timeout)) {
+			return
+		}
+	}
+}
+
+// findShortestIdle looks through all that is loaded, where partitions went or
+// settings changed. What holds for a queue that no setting names counts too.
+func (e *Engine) findShortestIdle() {
+	e.idle.nanos.Store(int64(e.perQueue(partition.Queue{}).IdleTimeout))
+	for _, q := range e.table.all() {
+		e.idle.loaded(e.perQueue(q.Partition().Queue).IdleTimeout)
+	}
+}
+
+// sweep reads the rates and unloads what was idle for too long, one after the
 // other: there is no hurry, and the commits of the others come first.
-func (e *Engine) sweep(idle time.Duration) {
+func (e *Engine) sweep() {
 	now := time.Now()
 	for _, q := range e.table.all() {
 		if e.ctx.Err() != nil {
 			return
 		}
 		e.rates.sample(q)
-		if since, idles := q.IdleSince(); !idles || now.Sub(since) < idle {
-			continue
+		since, idles := q.IdleSince()
+		if idles && now.Sub(since) >= e.perQueue(q.Partition().Queue).IdleTimeout {
+			e.evictIdle(q)
 		}
-		e.evictIdle(q)
 	}
 }
 
@@ -63,7 +115,7 @@ func (e *Engine) sweep(idle time.Duration) {
 // after a while the partition is given up as it is, and loaded again when it is
 // needed.
 func (e *Engine) evictIdle(q *queue.Queue) {
-	ctx, cancel := context.WithTimeout(e.closing, e.cfg.LoadTimeout)
+	ctx, cancel := context.WithTimeout(e.closing, e.settings().LoadTimeout)
 	defer cancel()
 	_, _ = e.table.evict(ctx, q.Partition(), q, Idle) // close logs what goes wrong
 }
@@ -74,38 +126,58 @@ const catalogPage = 500
 // preload loads the partitions that may hold tasks. What fails is loaded by the
 // first call that needs it.
 func (e *Engine) preload() {
-	s := e.cfg.Settings().withDefaults()
-	limiter := rate.NewLimiter(rate.Limit(s.PreloadRate), s.PreloadConcurrency)
-	slots := make(chan struct{}, s.PreloadConcurrency)
-	var loads sync.WaitGroup
-	defer loads.Wait()
-	began, count := time.Now(), 0
-	err := e.raise(e.ctx, s.Counts.Read, func(l store.Listed) bool {
-		if !l.Meta.MayHold {
-			return true
-		}
-		if limiter.Wait(e.ctx) != nil {
-			return false
-		}
-		select {
-		case slots <- struct{}{}:
-		case <-e.ctx.Done():
-			return false
-		}
-		count++
-		loads.Go(func() {
-			defer func() { <-slots }()
-			_, _ = e.table.get(e.ctx, l.Partition, true) // open logs what goes wrong
-		})
-		return true
-	})
+	p := preloading{engine: e, ended: make(chan struct{})}
+	defer p.wait()
+	began := time.Now()
+	err := e.raise(e.ctx, func(l store.Listed) bool { return !l.Meta.MayHold || p.load(l.Partition) })
 	if err != nil && e.ctx.Err() == nil {
 		e.cfg.Logger.Warn("partitions that hold tasks cannot be listed; they are loaded when they are asked for", "error", err)
 		return
 	}
-	loads.Wait()
-	if count > 0 {
-		e.cfg.Logger.Info("partitions that may hold tasks are loaded", "partitions", count, "took", time.Since(began))
+	p.wait()
+	if p.count > 0 {
+		e.cfg.Logger.Info("partitions that may hold tasks are loaded", "partitions", p.count, "took", time.Since(began))
+	}
+}
+
+// preloading is the loads after a start. Their pace follows the settings.
+type preloading struct {
+	engine  *Engine
+	limiter *rate.Limiter // made by the first load
+	running int
+	ended   chan struct{} // one for each load that ended
+	count   int
+}
+
+// load begins to load a partition once its turn has come, and reports whether to
+// go on.
+func (p *preloading) load(id partition.ID) bool {
+	e := p.engine
+	s := e.settings()
+	if p.limiter == nil {
+		p.limiter = rate.NewLimiter(rate.Limit(s.PreloadRate), s.PreloadConcurrency)
+	}
+	p.limiter.SetLimit(rate.Limit(s.PreloadRate))
+	if p.limiter.Wait(e.ctx) != nil {
+		return false
+	}
+	for p.running >= e.settings().PreloadConcurrency {
+		<-p.ended // soon when the engine stops: its context is that of the loads
+		p.running--
+	}
+	p.running++
+	p.count++
+	go func() {
+		_, _ = e.table.get(e.ctx, id, true) // open logs what goes wrong
+		p.ended <- struct{}{}
+	}()
+	return e.ctx.Err() == nil
+}
+
+// wait waits for the loads that run.
+func (p *preloading) wait() {
+	for ; p.running > 0; p.running-- {
+		<-p.ended
 	}
 }
 

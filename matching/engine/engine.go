@@ -23,6 +23,7 @@ type Engine struct {
 	wheel   *Wheel
 	table   *table[*queue.Queue]
 	share   readAhead
+	idle    idleTimes
 	rates   rates
 	raised  atomic.Pointer[map[partition.Queue]int32] // read counts above those of the settings
 	metrics *instruments
@@ -48,10 +49,11 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{
-		cfg: cfg, lanes: lanes, wheel: NewWheel(),
-		table: newTable[*queue.Queue](cfg.LoadTimeout, cfg.MaxPartitions),
-	}
+	e := &Engine{cfg: cfg, lanes: lanes, wheel: NewWheel()}
+	e.table = newTable[*queue.Queue](
+		func() time.Duration { return e.settings().LoadTimeout },
+		func() int { return e.settings().MaxPartitions },
+	)
 	e.table.open, e.table.close = e.open, e.close
 	e.rates.byRef = map[*queue.Queue]*history{}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -102,6 +104,8 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	return err
 }
+
+func (e *Engine) settings() Settings { return e.cfg.Settings().withDefaults() }
 
 // Use says what a caller wants of a partition; it decides whether the partition
 // counts are checked.
@@ -189,12 +193,13 @@ func (e *Engine) open(ctx context.Context, p partition.ID) (*queue.Queue, error)
 		Opened:    opened,
 		Store:     e.cfg.Store,
 		Logger:    e.cfg.Logger,
-		Settings:  func() *queue.Settings { return e.cfg.QueueSettings(p.Queue) },
+		Settings:  e.cfg.QueueSettings(p.Queue),
 		Dirty:     func(q *queue.Queue) { e.lanes.Dirty(q) },
 		Wake:      func(q *queue.Queue, at time.Time) { e.wheel.At(q, at) },
 		Lost:      e.lose,
 	})
 	e.rates.begin(q)
+	e.idle.loaded(e.perQueue(p.Queue).IdleTimeout)
 	e.shareOut([]*queue.Queue{q})
 	return q, nil
 }

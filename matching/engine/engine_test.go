@@ -30,18 +30,34 @@ type rig struct {
 	t        *testing.T
 	store    *memory.Store
 	mu       sync.Mutex
-	settings Settings
+	settings tuned
+	version  int
 }
 
-func newRig(t *testing.T, s *memory.Store, settings Settings) *rig {
+// tuned are the settings of a rig; those of queues hold for every queue.
+type tuned struct {
+	Settings
+	PerQueue
+}
+
+func counted(read, write int32) tuned {
+	return tuned{PerQueue: PerQueue{Counts: partition.Counts{Read: read, Write: write}}}
+}
+
+func newRig(t *testing.T, s *memory.Store, settings tuned) *rig {
 	t.Helper()
 	r := &rig{t: t, store: s, settings: settings}
 	var err error
-	r.Engine, err = New(Config{Store: s, Holder: holder, Settings: func() Settings {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.settings
-	}})
+	r.Engine, err = New(Config{
+		Store: s, Holder: holder,
+		Settings: func() Settings { return r.get().Settings },
+		PerQueue: func(partition.Queue) PerQueue { return r.get().PerQueue },
+		Version: func() any {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.version
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +65,17 @@ func newRig(t *testing.T, s *memory.Store, settings Settings) *rig {
 	return r
 }
 
-func (r *rig) set(s Settings) {
+func (r *rig) get() tuned {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.settings
+}
+
+func (r *rig) set(s tuned) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settings = s
+	r.version++
 }
 
 func (r *rig) stop() {
@@ -99,7 +122,7 @@ func (r *rig) listed(p partition.ID) (mayHold, released bool) {
 func TestLoadOnStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{})
-		r := newRig(t, s, Settings{})
+		r := newRig(t, s, tuned{})
 		var full, drained []partition.ID
 		for i := range 20 {
 			p := partition.Queue{Namespace: "ns", Name: fmt.Sprint("q", i), Type: partition.Activity}.Partition(0)
@@ -123,7 +146,7 @@ func TestLoadOnStart(t *testing.T) {
 			t.Errorf("after Stop: %v, want PartitionClosing", err)
 		}
 
-		r = newRig(t, s, Settings{})
+		r = newRig(t, s, tuned{})
 		time.Sleep(time.Second)
 		for _, p := range full {
 			if _, loaded := r.Loaded(p); !loaded {
@@ -149,12 +172,12 @@ func TestLoadOnStart(t *testing.T) {
 func TestPreloadIsPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{})
-		r := newRig(t, s, Settings{})
+		r := newRig(t, s, tuned{})
 		for n := range 100 {
 			r.add(numbered(n))
 		}
 		r.stop()
-		r = newRig(t, s, Settings{PreloadRate: 10, PreloadConcurrency: 1, Counts: Counts{Read: 100, Write: 100}})
+		r = newRig(t, s, tuned{Settings{PreloadRate: 10, PreloadConcurrency: 1}, counted(100, 100).PerQueue})
 		for seconds := range 11 {
 			synctest.Wait()
 			if got, most := r.table.count(), 10*seconds+1; got > most || got < most-2 {
@@ -176,7 +199,7 @@ func TestPreloadIsPaced(t *testing.T) {
 // with a waiting poll, or in use, is not.
 func TestIdleUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, memory.New(memory.Options{}), Settings{})
+		r := newRig(t, memory.New(memory.Options{}), tuned{})
 		idle, polled, used := numbered(0), numbered(1), numbered(2)
 		r.add(idle)
 		r.add(used)
@@ -221,7 +244,7 @@ func TestIdleUnload(t *testing.T) {
 // it stopped.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, memory.New(memory.Options{}), Settings{IdleTimeout: time.Hour})
+		r := newRig(t, memory.New(memory.Options{}), tuned{PerQueue: PerQueue{IdleTimeout: time.Hour}})
 		p := numbered(0)
 		rate := func() float64 {
 			q, _ := r.Loaded(p)
@@ -247,7 +270,7 @@ func TestRates(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{})
-		r := newRig(t, s, Settings{})
+		r := newRig(t, s, tuned{})
 		p := numbered(0)
 		r.add(p)
 		q, _ := r.Loaded(p)
@@ -274,7 +297,7 @@ func TestTakenOver(t *testing.T) {
 
 func TestCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, memory.New(memory.Options{}), Settings{Counts: Counts{Read: 4, Write: 2}})
+		r := newRig(t, memory.New(memory.Options{}), counted(4, 2))
 		for _, tc := range []struct {
 			number int
 			use    Use
@@ -303,10 +326,10 @@ func TestCounts(t *testing.T) {
 func TestLowerCountsStrandNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{})
-		r := newRig(t, s, Settings{Counts: Counts{Read: 4, Write: 4}})
+		r := newRig(t, s, counted(4, 4))
 		p := numbered(3)
 		r.add(p)
-		r.set(Settings{Counts: Counts{Read: 1, Write: 1}})
+		r.set(counted(1, 1))
 		if _, err := r.Queue(t.Context(), p, Read); err != nil {
 			t.Errorf("reading what holds a task: %v", err)
 		}
@@ -319,7 +342,7 @@ func TestLowerCountsStrandNothing(t *testing.T) {
 		}
 		r.stop()
 
-		r = newRig(t, s, Settings{})
+		r = newRig(t, s, tuned{})
 		time.Sleep(time.Second)
 		if c := r.Counts(p.Queue); c.Read != 4 {
 			t.Errorf("after a restart %d to read, want 4", c.Read)
@@ -338,7 +361,7 @@ func TestLowerCountsStrandNothing(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	r := newRig(t, memory.New(memory.Options{}), Settings{Counts: Counts{Read: 2, Write: 2}})
+	r := newRig(t, memory.New(memory.Options{}), counted(2, 2))
 	all := []partition.Queue{
 		{Namespace: "a", Name: "orders", Type: partition.Workflow},
 		{Namespace: "a", Name: "orders", Type: partition.Activity},
@@ -382,7 +405,7 @@ func TestList(t *testing.T) {
 // TestLoadedPartitionsAreCheap: many loaded partitions cost no goroutine.
 func TestLoadedPartitionsAreCheap(t *testing.T) {
 	const many = 1000
-	r := newRig(t, memory.New(memory.Options{}), Settings{})
+	r := newRig(t, memory.New(memory.Options{}), tuned{})
 	r.add(numbered(0))
 	before := runtime.NumGoroutine()
 	for n := range many {

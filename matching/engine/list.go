@@ -3,12 +3,24 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
 )
+
+// Partitions returns those that are loaded now, in order.
+func (e *Engine) Partitions() []partition.ID {
+	loaded := e.table.all()
+	ids := make([]partition.ID, len(loaded))
+	for i, q := range loaded {
+		ids[i] = q.Partition()
+	}
+	slices.SortFunc(ids, partition.ID.Compare)
+	return ids
+}
 
 // Filter selects task queues of the catalogue.
 type Filter struct {

@@ -37,7 +37,7 @@ func partsFor(n int) uint {
 // when it changed, by their number or by the settings.
 func (e *Engine) shareOut(loading []*queue.Queue) {
 	parts := partsFor(e.table.count() + len(loading))
-	bytes := max(e.cfg.Settings().withDefaults().ReadAheadBytes/int(parts), 1)
+	bytes := max(e.settings().ReadAheadBytes/int(parts), 1)
 	told := loading
 	if e.share.set(bytes) {
 		told = append(told, e.table.all()...)

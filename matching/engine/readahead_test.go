@@ -23,7 +23,7 @@ func TestReadAheadShares(t *testing.T) {
 // that are loaded already.
 func TestReadAheadFollowsTheSetting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, memory.New(memory.Options{}), Settings{ReadAheadBytes: 1 << 20})
+		r := newRig(t, memory.New(memory.Options{}), tuned{Settings: Settings{ReadAheadBytes: 1 << 20}})
 		p := numbered(0)
 		for range 100 {
 			r.add(p)
@@ -32,7 +32,7 @@ func TestReadAheadFollowsTheSetting(t *testing.T) {
 		if s := q.Describe(); s.Spilled != 0 {
 			t.Fatalf("%d tasks are left to the store within the budget", s.Spilled)
 		}
-		r.set(Settings{ReadAheadBytes: 1 << 10})
+		r.set(tuned{Settings: Settings{ReadAheadBytes: 1 << 10}})
 		pass(time.Minute)
 		r.add(p)
 		if s := q.Describe(); s.Spilled != 1 {

@@ -12,9 +12,6 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
-// settingMaxPartitions is where the limit of a table comes from, for refusals.
-const settingMaxPartitions = "matching.maxPartitions"
-
 // table is the map of what a node has loaded, and how that comes and goes. It
 // knows nothing of what a partition is, only how to load and close one:
 //
@@ -27,8 +24,8 @@ const settingMaxPartitions = "matching.maxPartitions"
 type table[Q comparable] struct {
 	open    func(ctx context.Context, p partition.ID) (Q, error)
 	close   func(ctx context.Context, q Q, why Why) error
-	timeout time.Duration // of a load
-	limit   int           // partitions in the map
+	timeout func() time.Duration // of a load
+	limit   func() int           // partitions in the map
 
 	ctx    context.Context //nolint:containedctx // of loads; ended by stop
 	cancel context.CancelFunc
@@ -53,7 +50,7 @@ type slot[Q comparable] struct {
 	gone    chan struct{} // closed when a closing slot has left the map
 }
 
-func newTable[Q comparable](timeout time.Duration, limit int) *table[Q] {
+func newTable[Q comparable](timeout func() time.Duration, limit func() int) *table[Q] {
 	t := &table[Q]{timeout: timeout, limit: limit}
 	t.ctx, t.cancel = context.WithCancel(context.Background()) //nolint:gosec // stop calls it
 	t.mu.slots = map[partition.ID]*slot[Q]{}
@@ -69,9 +66,21 @@ func (t *table[Q]) start() {
 
 // get returns the loaded partition, loading it when it is not. Without wait it
 // answers NotReady or PartitionClosing rather than wait for the one or the
-// other; the load goes on all the same.
+// other; the load goes on all the same. So it does when the wait has taken
+// longer than a load may, by a tenth so that the load's own error comes first: a
+// store that hangs must not hold its callers for as long as they have patience.
 func (t *table[Q]) get(ctx context.Context, p partition.ID, wait bool) (Q, error) {
 	var none Q
+	if q, ok := t.loaded(p); ok { // nearly always: no timer for nothing
+		return q, nil
+	}
+	if wait {
+		var cancel context.CancelFunc
+		timeout := t.timeout()
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout,
+			fmt.Errorf("the store has not answered for %v: %w", timeout, context.DeadlineExceeded))
+		defer cancel()
+	}
 	for {
 		s, closing, err := t.slot(p)
 		if err != nil {
@@ -118,7 +127,7 @@ func (t *table[Q]) slot(p partition.ID) (s *slot[Q], closing bool, err error) {
 	if !t.mu.open {
 		return nil, false, task.Errorf(task.NotReady, "the node has not started yet")
 	}
-	if len(t.mu.slots) >= t.limit {
+	if len(t.mu.slots) >= t.limit() {
 		full := task.Errorf(task.Quota, "the node holds %d partitions, which is the limit (%s)", len(t.mu.slots), settingMaxPartitions)
 		full.Limit = &task.Limit{Name: settingMaxPartitions, RetryAfter: time.Second}
 		return nil, false, full
@@ -131,7 +140,7 @@ func (t *table[Q]) slot(p partition.ID) (s *slot[Q], closing bool, err error) {
 
 // load opens the partition of a new slot. A failed load leaves nothing behind.
 func (t *table[Q]) load(p partition.ID, s *slot[Q]) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.timeout)
+	ctx, cancel := context.WithTimeout(t.ctx, t.timeout())
 	defer cancel()
 	s.q, s.err = t.open(ctx, p)
 	t.mu.Lock()

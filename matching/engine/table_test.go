@@ -46,7 +46,7 @@ type lab struct {
 func pass(d time.Duration) { time.Sleep(d) }
 
 func newLab(leisure time.Duration) *lab {
-	l := &lab{table: newTable[*thing](10*time.Second, 1000), open: map[partition.ID]int{}, leisure: leisure}
+	l := &lab{table: newTable[*thing](func() time.Duration { return 10 * time.Second }, func() int { return 1000 }), open: map[partition.ID]int{}, leisure: leisure}
 	l.start()
 	l.table.open = func(ctx context.Context, p partition.ID) (*thing, error) {
 		select {
@@ -240,9 +240,40 @@ func TestStopOfAStoreThatHangs(t *testing.T) {
 	})
 }
 
+// TestHungLoad: a load that never ends holds nobody for longer than a load may
+// take, and neither does a closing.
+func TestHungLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(0)
+		const patience = 11 * time.Second // a tenth more than a load may take
+		hung := make(chan struct{})
+		l.table.open = func(context.Context, partition.ID) (*thing, error) { <-hung; return &thing{}, nil }
+		l.close = func(context.Context, *thing, Why) error { <-hung; return nil }
+		for range 2 {
+			asked := time.Now()
+			_, err := l.get(t.Context(), numbered(0), true)
+			if !errors.Is(err, task.NotReady) || time.Since(asked) != patience {
+				t.Errorf("a hung load: %v after %v, want NotReady after %v", err, time.Since(asked), patience)
+			}
+		}
+		hung <- struct{}{}
+		if _, err := l.get(t.Context(), numbered(0), true); err != nil {
+			t.Fatalf("the load has ended: %v", err)
+		}
+		go func() { _, _ = l.unload(t.Context(), numbered(0), Forced) }()
+		synctest.Wait()
+		asked := time.Now()
+		if _, err := l.get(t.Context(), numbered(0), true); !errors.Is(err, task.PartitionClosing) || time.Since(asked) != patience {
+			t.Errorf("a hung closing: %v after %v, want PartitionClosing after %v", err, time.Since(asked), patience)
+		}
+		close(hung)
+		l.mustStop(t)
+	})
+}
+
 func TestLimit(t *testing.T) {
 	l := newLab(0)
-	l.limit = 2
+	l.limit = func() int { return 2 }
 	for n := range 2 {
 		if _, err := l.get(t.Context(), numbered(n), true); err != nil {
 			t.Fatal(err)

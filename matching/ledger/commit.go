@@ -199,17 +199,7 @@ func (l *Ledger) Close() { l.closing = true }
 func (l *Ledger) Closed() bool { return l.closed }
 
 // Drained reports whether the partition surely holds no task.
-func (l *Ledger) Drained() bool {
-	if len(l.tasks) > 0 || l.delayed.spilled {
-		return false
-	}
-	for i := range l.levels {
-		if l.levels[i].spilled {
-			return false
-		}
-	}
-	return true
-}
+func (l *Ledger) Drained() bool { return len(l.tasks) == 0 && l.whole() }
 
 // Stored tells that the mutation taken last is durable.
 func (l *Ledger) Stored() {

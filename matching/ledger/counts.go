@@ -27,5 +27,24 @@ func (l *Ledger) Backlog() int64 {
 // Windowed reports whether scheduled tasks exist that only the store has.
 func (l *Ledger) Windowed() bool { return l.delayed.spilled }
 
-// Spilled is about how many tasks only the store has.
-func (l *Ledger) Spilled() int64 { return l.spilledRows }
+// Spilled is about how many tasks only the store has. It is an estimate, of
+// which only this is sure: it is not 0 while the store may have any.
+func (l *Ledger) Spilled() int64 {
+	if l.whole() {
+		return l.spilledRows
+	}
+	return max(l.spilledRows, 1)
+}
+
+// whole reports whether memory has every task of the partition.
+func (l *Ledger) whole() bool {
+	if l.delayed.spilled {
+		return false
+	}
+	for i := range l.levels {
+		if l.levels[i].spilled {
+			return false
+		}
+	}
+	return true
+}

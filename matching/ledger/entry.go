@@ -61,6 +61,7 @@ type Entry struct {
 	inFlight  bool // part of the mutation with the store
 	offered   bool // counted in the read-ahead budget and offered to workers
 	spilled   bool // leaves memory once stored
+	cold      bool // ready, waits for room to have its body looked up
 	fetching  bool // a lookup for the body is wanted or running
 	pending   bool // counted as an add that the store does not have
 	forgotten bool // removed from memory

@@ -129,6 +129,46 @@ func TestBodiesOfLeasedTasksAreBounded(t *testing.T) {
 	}
 }
 
+// TestBodiesOfManyExpiredLeasesComeInTurn: when the workers of many tasks die,
+// their bodies are read as the read-ahead has room for them, and all are.
+func TestBodiesOfManyExpiredLeasesComeInTurn(t *testing.T) {
+	const many, bodySize = 200, 2000
+	l := newLedger(Limits{LeasedBytes: 1, ReadAheadBytes: 10_000})
+	bodies := make(map[task.ID]*task.Task)
+	for range many {
+		e := l.addOne(&task.Task{Payload: make([]byte, bodySize)})
+		bodies[e.ID] = e.Task
+		l.Grant(e, "w", 0, start)
+		l.store()
+	}
+	l.Output()
+	now := start.Add(time.Minute)
+	l.Tick(now)
+	came := 0
+	for {
+		read, ok := l.NextRead()
+		if !ok {
+			break
+		}
+		records := make([]row.Record, len(read.IDs))
+		for i, id := range read.IDs {
+			records[i] = row.Record{ID: id, Found: true, Kind: row.Tasks, Task: row.Task{Task: bodies[id]}}
+		}
+		l.LookedUp(records, now)
+		if _, more := l.NextRead(); more || l.readyHeld > 2*minReady*2*bodySize {
+			t.Fatalf("%d bytes of bodies are ready, and more are to be read: %v", l.readyHeld, more)
+		}
+		for _, e := range l.Output().Offer {
+			came++
+			l.Grant(e, "w", 0, now)
+		}
+		l.store()
+	}
+	if came != many {
+		t.Errorf("%d of %d tasks came back", came, many)
+	}
+}
+
 // TestTakeWaitsForBodies: a row that moves needs its body. While that is being
 // read there is nothing to take, and a lane that were told so would spin.
 func TestTakeWaitsForBodies(t *testing.T) {

@@ -78,6 +78,31 @@ func (l *Ledger) fetch(e *Entry) {
 	}
 }
 
+// fetchLater wants the body of a ready entry as soon as the read-ahead has room:
+// when the workers of many tasks die, their bodies must not all come at once.
+func (l *Ledger) fetchLater(e *Entry) {
+	if !e.fetching && !e.cold {
+		e.cold = true
+		lv := &l.levels[e.Priority.Level()]
+		lv.cold = append(lv.cold, e)
+	}
+}
+
+// nextCold returns the next few tasks of a level whose bodies it has room for.
+func (l *Ledger) nextCold(lv *level) []task.ID {
+	var ids []task.ID
+	for len(lv.cold) > 0 && len(ids) < minReady && l.hasRoom(lv, 2) {
+		e := lv.cold[0]
+		lv.cold[0], lv.cold = nil, lv.cold[1:]
+		e.cold = false
+		if !e.forgotten && !e.fetching && e.Task == nil {
+			e.fetching = true
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
 func (l *Ledger) failLookups(err error) {
 	for _, id := range slices.Sorted(maps.Keys(l.read.ops)) {
 		for _, o := range l.read.ops[id] {
@@ -110,6 +135,9 @@ func (l *Ledger) nextRead() (Read, bool) {
 	through := l.resolvedTo()
 	for i := range l.levels {
 		lv := &l.levels[i]
+		if ids := l.nextCold(lv); len(ids) > 0 {
+			return Read{IDs: ids}, true
+		}
 		if lv.spilled && lv.read < through && l.hasRoom(lv, 2) {
 			return Read{Scan: row.Scan{
 				Kind: row.Tasks, Priority: task.Priority(i + 1), After: row.Position{ID: lv.read}, Through: through,
@@ -330,12 +358,7 @@ func (l *Ledger) scannedDelayed(page row.Page) {
 
 // recount sets the estimate right when memory holds everything.
 func (l *Ledger) recount() {
-	for i := range l.levels {
-		if l.levels[i].spilled {
-			return
-		}
-	}
-	if !l.delayed.spilled {
+	if l.whole() {
 		l.spilledRows = 0
 	}
 }

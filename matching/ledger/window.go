@@ -13,12 +13,13 @@ const minReady = 16
 
 // level is one priority's part of the backlog of task rows.
 type level struct {
-	read      task.ID // every task row at or below is in memory or gone (L3)
-	ack       task.ID // no task row exists at or below
-	spilled   bool    // rows above read may exist that are not in memory
-	spilledTo task.ID // highest id that was left to the store alone
-	ready     int     // offered tasks
-	deleted   int     // task rows deleted since the last sweep
+	read      task.ID  // every task row at or below is in memory or gone (L3)
+	ack       task.ID  // no task row exists at or below
+	spilled   bool     // rows above read may exist that are not in memory
+	spilledTo task.ID  // highest id that was left to the store alone
+	ready     int      // offered tasks
+	cold      []*Entry // ready but for their bodies, which are read when there is room
+	deleted   int      // task rows deleted since the last sweep
 }
 
 // delayedWindow is the part of the scheduled rows that is in memory: those with
@@ -51,7 +52,7 @@ func (l *Ledger) become(e *Entry, s State) {
 func (l *Ledger) makeReady(e *Entry) {
 	l.become(e, Ready)
 	if e.Task == nil {
-		l.fetch(e)
+		l.fetchLater(e)
 		return
 	}
 	if e.Attempts >= e.maxAttempts(l.limits.MaxAttempts) {

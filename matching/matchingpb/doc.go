@@ -5,7 +5,8 @@
 // every method by who calls it. The other files hold the messages: queue.proto
 // names queues, partitions and their figures; task.proto the life of a task;
 // stream.proto the two streams; admin.proto what operators and other nodes ask;
-// errors.proto the one table of errors.
+// node.proto what a node says of itself and its settings; errors.proto the one
+// table of errors.
 //
 // # Two shapes
 //

@@ -24,7 +24,7 @@ var File_taskring_matching_v1_service_proto protoreflect.FileDescriptor
 
 const file_taskring_matching_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\"taskring/matching/v1/service.proto\x12\x14taskring.matching.v1\x1a taskring/matching/v1/admin.proto\x1a!taskring/matching/v1/stream.proto\x1a\x1ftaskring/matching/v1/task.proto2\x89\x1c\n" +
+	"\"taskring/matching/v1/service.proto\x12\x14taskring.matching.v1\x1a taskring/matching/v1/admin.proto\x1a\x1ftaskring/matching/v1/node.proto\x1a!taskring/matching/v1/stream.proto\x1a\x1ftaskring/matching/v1/task.proto2\xc1\x1e\n" +
 	"\x0fMatchingService\x12V\n" +
 	"\aAddTask\x12$.taskring.matching.v1.AddTaskRequest\x1a%.taskring.matching.v1.AddTaskResponse\x12Y\n" +
 	"\bAddTasks\x12%.taskring.matching.v1.AddTasksRequest\x1a&.taskring.matching.v1.AddTasksResponse\x12Y\n" +
@@ -61,7 +61,10 @@ const file_taskring_matching_v1_service_proto_rawDesc = "" +
 	"\x0fUnloadPartition\x12,.taskring.matching.v1.UnloadPartitionRequest\x1a-.taskring.matching.v1.UnloadPartitionResponse\x12U\n" +
 	"\x06Backup\x12#.taskring.matching.v1.BackupRequest\x1a$.taskring.matching.v1.BackupResponse0\x01\x12d\n" +
 	"\vExportTasks\x12(.taskring.matching.v1.ExportTasksRequest\x1a).taskring.matching.v1.ExportTasksResponse0\x01\x12b\n" +
-	"\vImportTasks\x12(.taskring.matching.v1.ImportTasksRequest\x1a).taskring.matching.v1.ImportTasksResponse\x12Y\n" +
+	"\vImportTasks\x12(.taskring.matching.v1.ImportTasksRequest\x1a).taskring.matching.v1.ImportTasksResponse\x12e\n" +
+	"\fDescribeNode\x12).taskring.matching.v1.DescribeNodeRequest\x1a*.taskring.matching.v1.DescribeNodeResponse\x12b\n" +
+	"\vGetSettings\x12(.taskring.matching.v1.GetSettingsRequest\x1a).taskring.matching.v1.GetSettingsResponse\x12k\n" +
+	"\x0eExplainSetting\x12+.taskring.matching.v1.ExplainSettingRequest\x1a,.taskring.matching.v1.ExplainSettingResponse\x12Y\n" +
 	"\bHandOver\x12%.taskring.matching.v1.HandOverRequest\x1a&.taskring.matching.v1.HandOverResponse\x12u\n" +
 	"\x10WatchQueueStates\x12-.taskring.matching.v1.WatchQueueStatesRequest\x1a..taskring.matching.v1.WatchQueueStatesResponse(\x010\x01B=Z;github.com/taskring/taskring/matching/matchingpb;matchingpbb\x06proto3"
 
@@ -99,43 +102,49 @@ var file_taskring_matching_v1_service_proto_goTypes = []any{
 	(*BackupRequest)(nil),             // 30: taskring.matching.v1.BackupRequest
 	(*ExportTasksRequest)(nil),        // 31: taskring.matching.v1.ExportTasksRequest
 	(*ImportTasksRequest)(nil),        // 32: taskring.matching.v1.ImportTasksRequest
-	(*HandOverRequest)(nil),           // 33: taskring.matching.v1.HandOverRequest
-	(*WatchQueueStatesRequest)(nil),   // 34: taskring.matching.v1.WatchQueueStatesRequest
-	(*AddTaskResponse)(nil),           // 35: taskring.matching.v1.AddTaskResponse
-	(*AddTasksResponse)(nil),          // 36: taskring.matching.v1.AddTasksResponse
-	(*PollTaskResponse)(nil),          // 37: taskring.matching.v1.PollTaskResponse
-	(*CompleteTaskResponse)(nil),      // 38: taskring.matching.v1.CompleteTaskResponse
-	(*CompleteTasksResponse)(nil),     // 39: taskring.matching.v1.CompleteTasksResponse
-	(*FailTaskResponse)(nil),          // 40: taskring.matching.v1.FailTaskResponse
-	(*FailTasksResponse)(nil),         // 41: taskring.matching.v1.FailTasksResponse
-	(*ReleaseTaskResponse)(nil),       // 42: taskring.matching.v1.ReleaseTaskResponse
-	(*ReleaseTasksResponse)(nil),      // 43: taskring.matching.v1.ReleaseTasksResponse
-	(*HeartbeatTaskResponse)(nil),     // 44: taskring.matching.v1.HeartbeatTaskResponse
-	(*HeartbeatTasksResponse)(nil),    // 45: taskring.matching.v1.HeartbeatTasksResponse
-	(*GetTaskResponse)(nil),           // 46: taskring.matching.v1.GetTaskResponse
-	(*CancelTaskResponse)(nil),        // 47: taskring.matching.v1.CancelTaskResponse
-	(*StreamTasksResponse)(nil),       // 48: taskring.matching.v1.StreamTasksResponse
-	(*StreamAddResponse)(nil),         // 49: taskring.matching.v1.StreamAddResponse
-	(*DispatchTaskResponse)(nil),      // 50: taskring.matching.v1.DispatchTaskResponse
-	(*RespondDispatchResponse)(nil),   // 51: taskring.matching.v1.RespondDispatchResponse
-	(*CancelPollResponse)(nil),        // 52: taskring.matching.v1.CancelPollResponse
-	(*ShutdownWorkerResponse)(nil),    // 53: taskring.matching.v1.ShutdownWorkerResponse
-	(*DescribeTaskQueueResponse)(nil), // 54: taskring.matching.v1.DescribeTaskQueueResponse
-	(*DescribePartitionResponse)(nil), // 55: taskring.matching.v1.DescribePartitionResponse
-	(*ListTaskQueuesResponse)(nil),    // 56: taskring.matching.v1.ListTaskQueuesResponse
-	(*UpdateTaskQueueResponse)(nil),   // 57: taskring.matching.v1.UpdateTaskQueueResponse
-	(*DeleteTaskQueueResponse)(nil),   // 58: taskring.matching.v1.DeleteTaskQueueResponse
-	(*PeekTasksResponse)(nil),         // 59: taskring.matching.v1.PeekTasksResponse
-	(*PurgeTasksResponse)(nil),        // 60: taskring.matching.v1.PurgeTasksResponse
-	(*ListDeadTasksResponse)(nil),     // 61: taskring.matching.v1.ListDeadTasksResponse
-	(*RedriveTasksResponse)(nil),      // 62: taskring.matching.v1.RedriveTasksResponse
-	(*LoadPartitionResponse)(nil),     // 63: taskring.matching.v1.LoadPartitionResponse
-	(*UnloadPartitionResponse)(nil),   // 64: taskring.matching.v1.UnloadPartitionResponse
-	(*BackupResponse)(nil),            // 65: taskring.matching.v1.BackupResponse
-	(*ExportTasksResponse)(nil),       // 66: taskring.matching.v1.ExportTasksResponse
-	(*ImportTasksResponse)(nil),       // 67: taskring.matching.v1.ImportTasksResponse
-	(*HandOverResponse)(nil),          // 68: taskring.matching.v1.HandOverResponse
-	(*WatchQueueStatesResponse)(nil),  // 69: taskring.matching.v1.WatchQueueStatesResponse
+	(*DescribeNodeRequest)(nil),       // 33: taskring.matching.v1.DescribeNodeRequest
+	(*GetSettingsRequest)(nil),        // 34: taskring.matching.v1.GetSettingsRequest
+	(*ExplainSettingRequest)(nil),     // 35: taskring.matching.v1.ExplainSettingRequest
+	(*HandOverRequest)(nil),           // 36: taskring.matching.v1.HandOverRequest
+	(*WatchQueueStatesRequest)(nil),   // 37: taskring.matching.v1.WatchQueueStatesRequest
+	(*AddTaskResponse)(nil),           // 38: taskring.matching.v1.AddTaskResponse
+	(*AddTasksResponse)(nil),          // 39: taskring.matching.v1.AddTasksResponse
+	(*PollTaskResponse)(nil),          // 40: taskring.matching.v1.PollTaskResponse
+	(*CompleteTaskResponse)(nil),      // 41: taskring.matching.v1.CompleteTaskResponse
+	(*CompleteTasksResponse)(nil),     // 42: taskring.matching.v1.CompleteTasksResponse
+	(*FailTaskResponse)(nil),          // 43: taskring.matching.v1.FailTaskResponse
+	(*FailTasksResponse)(nil),         // 44: taskring.matching.v1.FailTasksResponse
+	(*ReleaseTaskResponse)(nil),       // 45: taskring.matching.v1.ReleaseTaskResponse
+	(*ReleaseTasksResponse)(nil),      // 46: taskring.matching.v1.ReleaseTasksResponse
+	(*HeartbeatTaskResponse)(nil),     // 47: taskring.matching.v1.HeartbeatTaskResponse
+	(*HeartbeatTasksResponse)(nil),    // 48: taskring.matching.v1.HeartbeatTasksResponse
+	(*GetTaskResponse)(nil),           // 49: taskring.matching.v1.GetTaskResponse
+	(*CancelTaskResponse)(nil),        // 50: taskring.matching.v1.CancelTaskResponse
+	(*StreamTasksResponse)(nil),       // 51: taskring.matching.v1.StreamTasksResponse
+	(*StreamAddResponse)(nil),         // 52: taskring.matching.v1.StreamAddResponse
+	(*DispatchTaskResponse)(nil),      // 53: taskring.matching.v1.DispatchTaskResponse
+	(*RespondDispatchResponse)(nil),   // 54: taskring.matching.v1.RespondDispatchResponse
+	(*CancelPollResponse)(nil),        // 55: taskring.matching.v1.CancelPollResponse
+	(*ShutdownWorkerResponse)(nil),    // 56: taskring.matching.v1.ShutdownWorkerResponse
+	(*DescribeTaskQueueResponse)(nil), // 57: taskring.matching.v1.DescribeTaskQueueResponse
+	(*DescribePartitionResponse)(nil), // 58: taskring.matching.v1.DescribePartitionResponse
+	(*ListTaskQueuesResponse)(nil),    // 59: taskring.matching.v1.ListTaskQueuesResponse
+	(*UpdateTaskQueueResponse)(nil),   // 60: taskring.matching.v1.UpdateTaskQueueResponse
+	(*DeleteTaskQueueResponse)(nil),   // 61: taskring.matching.v1.DeleteTaskQueueResponse
+	(*PeekTasksResponse)(nil),         // 62: taskring.matching.v1.PeekTasksResponse
+	(*PurgeTasksResponse)(nil),        // 63: taskring.matching.v1.PurgeTasksResponse
+	(*ListDeadTasksResponse)(nil),     // 64: taskring.matching.v1.ListDeadTasksResponse
+	(*RedriveTasksResponse)(nil),      // 65: taskring.matching.v1.RedriveTasksResponse
+	(*LoadPartitionResponse)(nil),     // 66: taskring.matching.v1.LoadPartitionResponse
+	(*UnloadPartitionResponse)(nil),   // 67: taskring.matching.v1.UnloadPartitionResponse
+	(*BackupResponse)(nil),            // 68: taskring.matching.v1.BackupResponse
+	(*ExportTasksResponse)(nil),       // 69: taskring.matching.v1.ExportTasksResponse
+	(*ImportTasksResponse)(nil),       // 70: taskring.matching.v1.ImportTasksResponse
+	(*DescribeNodeResponse)(nil),      // 71: taskring.matching.v1.DescribeNodeResponse
+	(*GetSettingsResponse)(nil),       // 72: taskring.matching.v1.GetSettingsResponse
+	(*ExplainSettingResponse)(nil),    // 73: taskring.matching.v1.ExplainSettingResponse
+	(*HandOverResponse)(nil),          // 74: taskring.matching.v1.HandOverResponse
+	(*WatchQueueStatesResponse)(nil),  // 75: taskring.matching.v1.WatchQueueStatesResponse
 }
 var file_taskring_matching_v1_service_proto_depIdxs = []int32{
 	0,  // 0: taskring.matching.v1.MatchingService.AddTask:input_type -> taskring.matching.v1.AddTaskRequest
@@ -171,45 +180,51 @@ var file_taskring_matching_v1_service_proto_depIdxs = []int32{
 	30, // 30: taskring.matching.v1.MatchingService.Backup:input_type -> taskring.matching.v1.BackupRequest
 	31, // 31: taskring.matching.v1.MatchingService.ExportTasks:input_type -> taskring.matching.v1.ExportTasksRequest
 	32, // 32: taskring.matching.v1.MatchingService.ImportTasks:input_type -> taskring.matching.v1.ImportTasksRequest
-	33, // 33: taskring.matching.v1.MatchingService.HandOver:input_type -> taskring.matching.v1.HandOverRequest
-	34, // 34: taskring.matching.v1.MatchingService.WatchQueueStates:input_type -> taskring.matching.v1.WatchQueueStatesRequest
-	35, // 35: taskring.matching.v1.MatchingService.AddTask:output_type -> taskring.matching.v1.AddTaskResponse
-	36, // 36: taskring.matching.v1.MatchingService.AddTasks:output_type -> taskring.matching.v1.AddTasksResponse
-	37, // 37: taskring.matching.v1.MatchingService.PollTask:output_type -> taskring.matching.v1.PollTaskResponse
-	38, // 38: taskring.matching.v1.MatchingService.CompleteTask:output_type -> taskring.matching.v1.CompleteTaskResponse
-	39, // 39: taskring.matching.v1.MatchingService.CompleteTasks:output_type -> taskring.matching.v1.CompleteTasksResponse
-	40, // 40: taskring.matching.v1.MatchingService.FailTask:output_type -> taskring.matching.v1.FailTaskResponse
-	41, // 41: taskring.matching.v1.MatchingService.FailTasks:output_type -> taskring.matching.v1.FailTasksResponse
-	42, // 42: taskring.matching.v1.MatchingService.ReleaseTask:output_type -> taskring.matching.v1.ReleaseTaskResponse
-	43, // 43: taskring.matching.v1.MatchingService.ReleaseTasks:output_type -> taskring.matching.v1.ReleaseTasksResponse
-	44, // 44: taskring.matching.v1.MatchingService.HeartbeatTask:output_type -> taskring.matching.v1.HeartbeatTaskResponse
-	45, // 45: taskring.matching.v1.MatchingService.HeartbeatTasks:output_type -> taskring.matching.v1.HeartbeatTasksResponse
-	46, // 46: taskring.matching.v1.MatchingService.GetTask:output_type -> taskring.matching.v1.GetTaskResponse
-	47, // 47: taskring.matching.v1.MatchingService.CancelTask:output_type -> taskring.matching.v1.CancelTaskResponse
-	48, // 48: taskring.matching.v1.MatchingService.StreamTasks:output_type -> taskring.matching.v1.StreamTasksResponse
-	49, // 49: taskring.matching.v1.MatchingService.StreamAdd:output_type -> taskring.matching.v1.StreamAddResponse
-	50, // 50: taskring.matching.v1.MatchingService.DispatchTask:output_type -> taskring.matching.v1.DispatchTaskResponse
-	51, // 51: taskring.matching.v1.MatchingService.RespondDispatch:output_type -> taskring.matching.v1.RespondDispatchResponse
-	52, // 52: taskring.matching.v1.MatchingService.CancelPoll:output_type -> taskring.matching.v1.CancelPollResponse
-	53, // 53: taskring.matching.v1.MatchingService.ShutdownWorker:output_type -> taskring.matching.v1.ShutdownWorkerResponse
-	54, // 54: taskring.matching.v1.MatchingService.DescribeTaskQueue:output_type -> taskring.matching.v1.DescribeTaskQueueResponse
-	55, // 55: taskring.matching.v1.MatchingService.DescribePartition:output_type -> taskring.matching.v1.DescribePartitionResponse
-	56, // 56: taskring.matching.v1.MatchingService.ListTaskQueues:output_type -> taskring.matching.v1.ListTaskQueuesResponse
-	57, // 57: taskring.matching.v1.MatchingService.UpdateTaskQueue:output_type -> taskring.matching.v1.UpdateTaskQueueResponse
-	58, // 58: taskring.matching.v1.MatchingService.DeleteTaskQueue:output_type -> taskring.matching.v1.DeleteTaskQueueResponse
-	59, // 59: taskring.matching.v1.MatchingService.PeekTasks:output_type -> taskring.matching.v1.PeekTasksResponse
-	60, // 60: taskring.matching.v1.MatchingService.PurgeTasks:output_type -> taskring.matching.v1.PurgeTasksResponse
-	61, // 61: taskring.matching.v1.MatchingService.ListDeadTasks:output_type -> taskring.matching.v1.ListDeadTasksResponse
-	62, // 62: taskring.matching.v1.MatchingService.RedriveTasks:output_type -> taskring.matching.v1.RedriveTasksResponse
-	63, // 63: taskring.matching.v1.MatchingService.LoadPartition:output_type -> taskring.matching.v1.LoadPartitionResponse
-	64, // 64: taskring.matching.v1.MatchingService.UnloadPartition:output_type -> taskring.matching.v1.UnloadPartitionResponse
-	65, // 65: taskring.matching.v1.MatchingService.Backup:output_type -> taskring.matching.v1.BackupResponse
-	66, // 66: taskring.matching.v1.MatchingService.ExportTasks:output_type -> taskring.matching.v1.ExportTasksResponse
-	67, // 67: taskring.matching.v1.MatchingService.ImportTasks:output_type -> taskring.matching.v1.ImportTasksResponse
-	68, // 68: taskring.matching.v1.MatchingService.HandOver:output_type -> taskring.matching.v1.HandOverResponse
-	69, // 69: taskring.matching.v1.MatchingService.WatchQueueStates:output_type -> taskring.matching.v1.WatchQueueStatesResponse
-	35, // [35:70] is the sub-list for method output_type
-	0,  // [0:35] is the sub-list for method input_type
+	33, // 33: taskring.matching.v1.MatchingService.DescribeNode:input_type -> taskring.matching.v1.DescribeNodeRequest
+	34, // 34: taskring.matching.v1.MatchingService.GetSettings:input_type -> taskring.matching.v1.GetSettingsRequest
+	35, // 35: taskring.matching.v1.MatchingService.ExplainSetting:input_type -> taskring.matching.v1.ExplainSettingRequest
+	36, // 36: taskring.matching.v1.MatchingService.HandOver:input_type -> taskring.matching.v1.HandOverRequest
+	37, // 37: taskring.matching.v1.MatchingService.WatchQueueStates:input_type -> taskring.matching.v1.WatchQueueStatesRequest
+	38, // 38: taskring.matching.v1.MatchingService.AddTask:output_type -> taskring.matching.v1.AddTaskResponse
+	39, // 39: taskring.matching.v1.MatchingService.AddTasks:output_type -> taskring.matching.v1.AddTasksResponse
+	40, // 40: taskring.matching.v1.MatchingService.PollTask:output_type -> taskring.matching.v1.PollTaskResponse
+	41, // 41: taskring.matching.v1.MatchingService.CompleteTask:output_type -> taskring.matching.v1.CompleteTaskResponse
+	42, // 42: taskring.matching.v1.MatchingService.CompleteTasks:output_type -> taskring.matching.v1.CompleteTasksResponse
+	43, // 43: taskring.matching.v1.MatchingService.FailTask:output_type -> taskring.matching.v1.FailTaskResponse
+	44, // 44: taskring.matching.v1.MatchingService.FailTasks:output_type -> taskring.matching.v1.FailTasksResponse
+	45, // 45: taskring.matching.v1.MatchingService.ReleaseTask:output_type -> taskring.matching.v1.ReleaseTaskResponse
+	46, // 46: taskring.matching.v1.MatchingService.ReleaseTasks:output_type -> taskring.matching.v1.ReleaseTasksResponse
+	47, // 47: taskring.matching.v1.MatchingService.HeartbeatTask:output_type -> taskring.matching.v1.HeartbeatTaskResponse
+	48, // 48: taskring.matching.v1.MatchingService.HeartbeatTasks:output_type -> taskring.matching.v1.HeartbeatTasksResponse
+	49, // 49: taskring.matching.v1.MatchingService.GetTask:output_type -> taskring.matching.v1.GetTaskResponse
+	50, // 50: taskring.matching.v1.MatchingService.CancelTask:output_type -> taskring.matching.v1.CancelTaskResponse
+	51, // 51: taskring.matching.v1.MatchingService.StreamTasks:output_type -> taskring.matching.v1.StreamTasksResponse
+	52, // 52: taskring.matching.v1.MatchingService.StreamAdd:output_type -> taskring.matching.v1.StreamAddResponse
+	53, // 53: taskring.matching.v1.MatchingService.DispatchTask:output_type -> taskring.matching.v1.DispatchTaskResponse
+	54, // 54: taskring.matching.v1.MatchingService.RespondDispatch:output_type -> taskring.matching.v1.RespondDispatchResponse
+	55, // 55: taskring.matching.v1.MatchingService.CancelPoll:output_type -> taskring.matching.v1.CancelPollResponse
+	56, // 56: taskring.matching.v1.MatchingService.ShutdownWorker:output_type -> taskring.matching.v1.ShutdownWorkerResponse
+	57, // 57: taskring.matching.v1.MatchingService.DescribeTaskQueue:output_type -> taskring.matching.v1.DescribeTaskQueueResponse
+	58, // 58: taskring.matching.v1.MatchingService.DescribePartition:output_type -> taskring.matching.v1.DescribePartitionResponse
+	59, // 59: taskring.matching.v1.MatchingService.ListTaskQueues:output_type -> taskring.matching.v1.ListTaskQueuesResponse
+	60, // 60: taskring.matching.v1.MatchingService.UpdateTaskQueue:output_type -> taskring.matching.v1.UpdateTaskQueueResponse
+	61, // 61: taskring.matching.v1.MatchingService.DeleteTaskQueue:output_type -> taskring.matching.v1.DeleteTaskQueueResponse
+	62, // 62: taskring.matching.v1.MatchingService.PeekTasks:output_type -> taskring.matching.v1.PeekTasksResponse
+	63, // 63: taskring.matching.v1.MatchingService.PurgeTasks:output_type -> taskring.matching.v1.PurgeTasksResponse
+	64, // 64: taskring.matching.v1.MatchingService.ListDeadTasks:output_type -> taskring.matching.v1.ListDeadTasksResponse
+	65, // 65: taskring.matching.v1.MatchingService.RedriveTasks:output_type -> taskring.matching.v1.RedriveTasksResponse
+	66, // 66: taskring.matching.v1.MatchingService.LoadPartition:output_type -> taskring.matching.v1.LoadPartitionResponse
+	67, // 67: taskring.matching.v1.MatchingService.UnloadPartition:output_type -> taskring.matching.v1.UnloadPartitionResponse
+	68, // 68: taskring.matching.v1.MatchingService.Backup:output_type -> taskring.matching.v1.BackupResponse
+	69, // 69: taskring.matching.v1.MatchingService.ExportTasks:output_type -> taskring.matching.v1.ExportTasksResponse
+	70, // 70: taskring.matching.v1.MatchingService.ImportTasks:output_type -> taskring.matching.v1.ImportTasksResponse
+	71, // 71: taskring.matching.v1.MatchingService.DescribeNode:output_type -> taskring.matching.v1.DescribeNodeResponse
+	72, // 72: taskring.matching.v1.MatchingService.GetSettings:output_type -> taskring.matching.v1.GetSettingsResponse
+	73, // 73: taskring.matching.v1.MatchingService.ExplainSetting:output_type -> taskring.matching.v1.ExplainSettingResponse
+	74, // 74: taskring.matching.v1.MatchingService.HandOver:output_type -> taskring.matching.v1.HandOverResponse
+	75, // 75: taskring.matching.v1.MatchingService.WatchQueueStates:output_type -> taskring.matching.v1.WatchQueueStatesResponse
+	38, // [38:76] is the sub-list for method output_type
+	0,  // [0:38] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -221,6 +236,7 @@ func file_taskring_matching_v1_service_proto_init() {
 		return
 	}
 	file_taskring_matching_v1_admin_proto_init()
+	file_taskring_matching_v1_node_proto_init()
 	file_taskring_matching_v1_stream_proto_init()
 	file_taskring_matching_v1_task_proto_init()
 	type x struct{}

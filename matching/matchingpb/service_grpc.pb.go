@@ -52,6 +52,9 @@ const (
 	MatchingService_Backup_FullMethodName            = "/taskring.matching.v1.MatchingService/Backup"
 	MatchingService_ExportTasks_FullMethodName       = "/taskring.matching.v1.MatchingService/ExportTasks"
 	MatchingService_ImportTasks_FullMethodName       = "/taskring.matching.v1.MatchingService/ImportTasks"
+	MatchingService_DescribeNode_FullMethodName      = "/taskring.matching.v1.MatchingService/DescribeNode"
+	MatchingService_GetSettings_FullMethodName       = "/taskring.matching.v1.MatchingService/GetSettings"
+	MatchingService_ExplainSetting_FullMethodName    = "/taskring.matching.v1.MatchingService/ExplainSetting"
 	MatchingService_HandOver_FullMethodName          = "/taskring.matching.v1.MatchingService/HandOver"
 	MatchingService_WatchQueueStates_FullMethodName  = "/taskring.matching.v1.MatchingService/WatchQueueStates"
 )
@@ -122,6 +125,13 @@ type MatchingServiceClient interface {
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupResponse], error)
 	ExportTasks(ctx context.Context, in *ExportTasksRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportTasksResponse], error)
 	ImportTasks(ctx context.Context, in *ImportTasksRequest, opts ...grpc.CallOption) (*ImportTasksResponse, error)
+	// DescribeNode tells what a node is, what it has loaded and which settings it
+	// runs with.
+	DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*DescribeNodeResponse, error)
+	// GetSettings lists the dynamic settings in force at a node.
+	GetSettings(ctx context.Context, in *GetSettingsRequest, opts ...grpc.CallOption) (*GetSettingsResponse, error)
+	// ExplainSetting tells which entry gives a setting its value, and why.
+	ExplainSetting(ctx context.Context, in *ExplainSettingRequest, opts ...grpc.CallOption) (*ExplainSettingResponse, error)
 	// HandOver unloads partitions for their new owner.
 	HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (*HandOverResponse, error)
 	// WatchQueueStates sends settings and partition counts of queues as they
@@ -491,6 +501,36 @@ func (c *matchingServiceClient) ImportTasks(ctx context.Context, in *ImportTasks
 	return out, nil
 }
 
+func (c *matchingServiceClient) DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*DescribeNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeNodeResponse)
+	err := c.cc.Invoke(ctx, MatchingService_DescribeNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *matchingServiceClient) GetSettings(ctx context.Context, in *GetSettingsRequest, opts ...grpc.CallOption) (*GetSettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSettingsResponse)
+	err := c.cc.Invoke(ctx, MatchingService_GetSettings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *matchingServiceClient) ExplainSetting(ctx context.Context, in *ExplainSettingRequest, opts ...grpc.CallOption) (*ExplainSettingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainSettingResponse)
+	err := c.cc.Invoke(ctx, MatchingService_ExplainSetting_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *matchingServiceClient) HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (*HandOverResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HandOverResponse)
@@ -580,6 +620,13 @@ type MatchingServiceServer interface {
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupResponse]) error
 	ExportTasks(*ExportTasksRequest, grpc.ServerStreamingServer[ExportTasksResponse]) error
 	ImportTasks(context.Context, *ImportTasksRequest) (*ImportTasksResponse, error)
+	// DescribeNode tells what a node is, what it has loaded and which settings it
+	// runs with.
+	DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error)
+	// GetSettings lists the dynamic settings in force at a node.
+	GetSettings(context.Context, *GetSettingsRequest) (*GetSettingsResponse, error)
+	// ExplainSetting tells which entry gives a setting its value, and why.
+	ExplainSetting(context.Context, *ExplainSettingRequest) (*ExplainSettingResponse, error)
 	// HandOver unloads partitions for their new owner.
 	HandOver(context.Context, *HandOverRequest) (*HandOverResponse, error)
 	// WatchQueueStates sends settings and partition counts of queues as they
@@ -693,6 +740,15 @@ func (UnimplementedMatchingServiceServer) ExportTasks(*ExportTasksRequest, grpc.
 }
 func (UnimplementedMatchingServiceServer) ImportTasks(context.Context, *ImportTasksRequest) (*ImportTasksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ImportTasks not implemented")
+}
+func (UnimplementedMatchingServiceServer) DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DescribeNode not implemented")
+}
+func (UnimplementedMatchingServiceServer) GetSettings(context.Context, *GetSettingsRequest) (*GetSettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSettings not implemented")
+}
+func (UnimplementedMatchingServiceServer) ExplainSetting(context.Context, *ExplainSettingRequest) (*ExplainSettingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainSetting not implemented")
 }
 func (UnimplementedMatchingServiceServer) HandOver(context.Context, *HandOverRequest) (*HandOverResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HandOver not implemented")
@@ -1279,6 +1335,60 @@ func _MatchingService_ImportTasks_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MatchingService_DescribeNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MatchingServiceServer).DescribeNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MatchingService_DescribeNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MatchingServiceServer).DescribeNode(ctx, req.(*DescribeNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MatchingService_GetSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSettingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MatchingServiceServer).GetSettings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MatchingService_GetSettings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MatchingServiceServer).GetSettings(ctx, req.(*GetSettingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MatchingService_ExplainSetting_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainSettingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MatchingServiceServer).ExplainSetting(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MatchingService_ExplainSetting_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MatchingServiceServer).ExplainSetting(ctx, req.(*ExplainSettingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MatchingService_HandOver_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(HandOverRequest)
 	if err := dec(in); err != nil {
@@ -1426,6 +1536,18 @@ var MatchingService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ImportTasks",
 			Handler:    _MatchingService_ImportTasks_Handler,
+		},
+		{
+			MethodName: "DescribeNode",
+			Handler:    _MatchingService_DescribeNode_Handler,
+		},
+		{
+			MethodName: "GetSettings",
+			Handler:    _MatchingService_GetSettings_Handler,
+		},
+		{
+			MethodName: "ExplainSetting",
+			Handler:    _MatchingService_ExplainSetting_Handler,
 		},
 		{
 			MethodName: "HandOver",

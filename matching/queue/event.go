@@ -53,6 +53,7 @@ func (q *Queue) applyLimitsLocked() {
 	}
 	q.mu.core.ledger.SetLimits(s.Limits)
 	q.mu.core.matcher.Order = s.PollOrder
+	q.mu.pollers.bound(s)
 }
 
 // settleLocked lets the core follow up on the event and collects what is to be

@@ -1,14 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"sort"
 	"time"
-)
-
-// Limits of the poller history.
-const (
-	pollerTTL  = 5 * time.Minute
-	maxPollers = 1000
 )
 
 // Poller is a worker that polled lately.
@@ -21,14 +16,25 @@ type Poller struct {
 // pollers remembers which workers polled lately, by identity.
 type pollers struct {
 	byIdentity map[string]*Poller
+	ttl        time.Duration // of those that do not poll now
+	limit      int
 }
 
-func (p *pollers) init() { p.byIdentity = make(map[string]*Poller) }
+func (p *pollers) init() {
+	p.byIdentity = make(map[string]*Poller)
+	p.bound(Settings{})
+}
+
+// bound sets the bounds; zero fields are the defaults.
+func (p *pollers) bound(s Settings) {
+	p.ttl = cmp.Or(s.PollerTTL, pollerHistoryTTL.Default())
+	p.limit = cmp.Or(s.MaxPollers, maxPollerHistory.Default())
+}
 
 func (p *pollers) begin(identity string, now time.Time) {
 	w := p.byIdentity[identity]
 	if w == nil {
-		if len(p.byIdentity) >= maxPollers {
+		if len(p.byIdentity) >= p.limit {
 			p.forgetOldest(now)
 		}
 		w = &Poller{Identity: identity}
@@ -50,7 +56,7 @@ func (p *pollers) end(identity string, now time.Time) {
 func (p *pollers) forgetOldest(now time.Time) {
 	var oldest *Poller
 	for id, w := range p.byIdentity {
-		if w.Open == 0 && now.Sub(w.LastSeen) > pollerTTL {
+		if w.Open == 0 && now.Sub(w.LastSeen) > p.ttl {
 			delete(p.byIdentity, id)
 			continue
 		}
@@ -58,7 +64,7 @@ func (p *pollers) forgetOldest(now time.Time) {
 			oldest = w
 		}
 	}
-	if oldest != nil && len(p.byIdentity) >= maxPollers {
+	if oldest != nil && len(p.byIdentity) >= p.limit {
 		delete(p.byIdentity, oldest.Identity)
 	}
 }
@@ -67,7 +73,7 @@ func (p *pollers) forgetOldest(now time.Time) {
 func (p *pollers) recent(now time.Time) []Poller {
 	var ps []Poller
 	for _, w := range p.byIdentity {
-		if w.Open > 0 || now.Sub(w.LastSeen) <= pollerTTL {
+		if w.Open > 0 || now.Sub(w.LastSeen) <= p.ttl {
 			ps = append(ps, *w)
 		}
 	}

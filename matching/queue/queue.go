@@ -20,6 +20,9 @@ import (
 type Settings struct {
 	Limits    ledger.Limits // bounds and defaults of the books; zero fields take their defaults
 	PollOrder match.Order   // which waiting poll is served first, the newest by default
+
+	PollerTTL  time.Duration // how long a worker that polled is shown
+	MaxPollers int           // how many of them are remembered
 }
 
 // Config makes a queue. No function may block. Settings is called under the
@@ -92,6 +95,9 @@ func (q *Queue) SetReadAhead(bytes int) {
 		q.applyLimitsLocked()
 	})
 }
+
+// Refresh has changed settings take effect now, rather than with the next call.
+func (q *Queue) Refresh() { q.event(func(time.Time) {}) }
 
 // Add adds tasks, which are the queue's from here on. Each result tells the id.
 func (q *Queue) Add(tasks []*task.Task) *Call {

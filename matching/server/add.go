@@ -24,7 +24,7 @@ func (h *Handler) AddTask(ctx context.Context, r *matchingpb.AddTaskRequest) (*m
 		return next.AddTask(ctx, r)
 	}
 	p := target.Partition()
-	if err := h.sendCounts(ctx, p.Queue, engine.Add); err != nil {
+	if err := h.sendCounts(ctx, p, engine.Add); err != nil {
 		return nil, err
 	}
 	if err := h.takesAdds(); err != nil {
@@ -83,7 +83,7 @@ type addBatch struct {
 func (h *Handler) startAdd(ctx context.Context, b wire.AddBatch, only bool) *addBatch {
 	a := &addBatch{AddBatch: b}
 	p := b.Target.Partition()
-	if a.err = h.checkCaller(p.Queue, b.Counts.Counts, engine.Add); a.err != nil {
+	if a.err = h.cfg.Engine.CheckCaller(p, engine.Add, b.Counts.Counts); a.err != nil {
 		return a
 	}
 	q, err := h.batchQueue(ctx, p, engine.Add, only)

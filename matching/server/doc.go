@@ -36,7 +36,8 @@
 //
 // Requests over the limit are refused as INVALID with their size, the limit and
 // the setting. gRPC would answer RESOURCE_EXHAUSTED, which clients retry for
-// ever, so its own limit is 4 MiB above ours.
+// ever, so its own limit is 36 MiB, which is 4 MiB above the
+// highest that ours may be set to.
 //
 // # Stopping
 //

@@ -23,7 +23,6 @@ import (
 // requests that are too large, turns errors into statuses, counts calls, and
 // tells a handler when its reply could not be sent.
 type edge struct {
-	limit   int // bytes of a request
 	handler *Handler
 	calls   metric.Int64Counter
 	labels  sync.Map // outcome -> metric.MeasurementOption
@@ -39,7 +38,7 @@ func newEdge(cfg Config) (*edge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taskring.server.calls: %w", err)
 	}
-	return &edge{limit: cfg.RequestBytes, handler: cfg.Handler, calls: calls}, nil
+	return &edge{handler: cfg.Handler, calls: calls}, nil
 }
 
 // call is what the edge remembers of one call. The stats handler makes it; the
@@ -132,11 +131,15 @@ func (s *boundStream) Context() context.Context { return s.ctx }
 
 func (e *edge) checkSize(ctx context.Context) error {
 	c := callOf(ctx)
-	if c == nil || c.received <= e.limit {
+	if c == nil {
 		return nil
 	}
-	return task.Errorf(task.Invalid, "the request is %d bytes long, the limit is %d (matching.maxRequestBytes): send less in one call",
-		c.received, e.limit)
+	limit := e.handler.settings().RequestBytes
+	if c.received <= limit {
+		return nil
+	}
+	return task.Errorf(task.Invalid, "the request is %d bytes long, the limit is %d (%s): send less in one call",
+		c.received, limit, settingRequestBytes)
 }
 
 // outcome is a pair of labels.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,37 +15,19 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
-// Settings are what may change while the handler serves; they are read at each
-// call. Zero values are the defaults.
-type Settings struct {
-	Limits     wire.Limits   // of what a request may carry
-	PollWait   time.Duration // of polls that name no wait of their own; default 60 s
-	PollMargin time.Duration // polls end so long before the call's deadline; default 1 s
-	PollBytes  int           // of payloads and headers in the answer to a poll, the first task excepted; default 2 MiB
-	PageSize   int           // of lists, when the request names none; default 100
-	MaxPage    int           // larger pages are cut; default 1,000
-}
-
-func (s Settings) withDefaults() Settings {
-	s.Limits = s.Limits.WithDefaults()
-	s.PollWait = cmp.Or(s.PollWait, time.Minute)
-	s.PollMargin = cmp.Or(s.PollMargin, time.Second)
-	s.PollBytes = cmp.Or(s.PollBytes, 2<<20)
-	s.PageSize = cmp.Or(s.PageSize, 100)
-	s.MaxPage = cmp.Or(s.MaxPage, 1000)
-	return s
-}
-
 // HandlerConfig is what a handler is made of. Engine is required.
 type HandlerConfig struct {
 	Engine   *engine.Engine  // the node's partitions; started and stopped by its owner
-	Settings func() Settings // the snapshot in force; default all defaults
+	Settings func() Settings // in force; default all defaults
+	// PerQueue returns what is in force for a queue; default all defaults.
+	PerQueue func(q partition.Queue) PerQueue
 	// Unrouted serves requests that name no partition. Without it they are
 	// refused.
 	Unrouted matchingpb.MatchingServiceServer
 	// Healthy returns why the store takes no writes now, or nil. Adds are refused
 	// while it does.
 	Healthy func() error
+	About   About        // what is told of the node
 	Meter   metric.Meter // of adds, polls and dispatch latency; default none
 }
 
@@ -71,8 +52,14 @@ func NewHandler(cfg HandlerConfig) (*Handler, error) {
 	if cfg.Settings == nil {
 		cfg.Settings = func() Settings { return Settings{} }
 	}
+	if cfg.PerQueue == nil {
+		cfg.PerQueue = func(partition.Queue) PerQueue { return PerQueue{} }
+	}
 	if cfg.Healthy == nil {
 		cfg.Healthy = func() error { return nil }
+	}
+	if err := cfg.About.complete(); err != nil {
+		return nil, err
 	}
 	metrics, err := newInstruments(cfg.Meter)
 	if err != nil {
@@ -100,6 +87,8 @@ func (h *Handler) untilPollsEnd(ctx context.Context) (context.Context, context.C
 }
 
 func (h *Handler) settings() Settings { return h.cfg.Settings().withDefaults() }
+
+func (h *Handler) perQueue(q partition.Queue) PerQueue { return h.cfg.PerQueue(q).withDefaults() }
 
 // decoder reads requests by the limits in force; adds count from now.
 func (h *Handler) decoder() wire.Decoder {
@@ -146,39 +135,18 @@ func (h *Handler) takesAdds() error {
 	return nil
 }
 
-// checkCaller refuses a caller whose own partition counts are too far off:
-// by more than 1, and by more than half. Counts that are not known pass.
-func (h *Handler) checkCaller(q partition.Queue, caller partition.Counts, use engine.Use) error {
-	if !caller.Valid() {
-		return nil
-	}
-	ours := h.cfg.Engine.Counts(q)
-	theirs, own := caller.Read, ours.Read
-	if use == engine.Add {
-		theirs, own = caller.Write, ours.Write
-	}
-	if low, high := min(theirs, own), max(theirs, own); high-low <= 1 || 2*high <= 3*low {
-		return nil
-	}
-	return &task.Error{
-		Reason:  task.StaleCounts,
-		Message: "the caller's partition counts are too far off: refresh them",
-		Stale:   &task.Stale{Why: task.CountsTooDifferent, Counts: ours},
-	}
-}
-
 // sendCounts puts the counts in force into the trailer of a single call, and
 // checks those that came in its header.
-func (h *Handler) sendCounts(ctx context.Context, q partition.Queue, use engine.Use) error {
+func (h *Handler) sendCounts(ctx context.Context, p partition.ID, use engine.Use) error {
 	if callOf(ctx) == nil {
 		return nil // a call within the process reads the settings itself
 	}
-	if err := (wire.PartitionCounts{Counts: h.cfg.Engine.Counts(q)}).SetTrailer(ctx); err != nil {
+	if err := (wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}).SetTrailer(ctx); err != nil {
 		return task.Errorf(task.Internal, "setting the trailer: %w", err)
 	}
 	caller, err := wire.ParsePartitionCountsFromIncomingContext(ctx)
 	if err != nil {
 		return task.Errorf(task.Invalid, "header %s: %w", wire.CountsHeader, err)
 	}
-	return h.checkCaller(q, caller.Counts, use)
+	return h.cfg.Engine.CheckCaller(p, use, caller.Counts)
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/taskring/taskring/matching/engine"
 	"github.com/taskring/taskring/matching/ledger"
@@ -176,18 +175,15 @@ func (h *Handler) LoadPartition(ctx context.Context, r *matchingpb.LoadPartition
 	return &matchingpb.LoadPartitionResponse{WasLoaded: was, Epoch: uint64(q.Describe().Epoch)}, nil
 }
 
-// unloadWait bounds an unload. It is not the caller's to break off: half of it
-// would leave calls of others without an answer.
-const unloadWait = 30 * time.Second
-
 // UnloadPartition unloads a partition; the next call that needs it loads it
-// again.
+// again. It is not the caller's to break off: half of it would leave calls of
+// others without an answer.
 func (h *Handler) UnloadPartition(ctx context.Context, r *matchingpb.UnloadPartitionRequest) (*matchingpb.UnloadPartitionResponse, error) {
 	p, err := wire.DecodePartition("task_queue", r.GetTaskQueue())
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unloadWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.settings().UnloadTimeout)
 	defer cancel()
 	was, err := h.cfg.Engine.Unload(ctx, p)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 
 // PollTask waits for tasks. An empty answer is no error and says why it is empty.
 func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, error) {
-	s := h.settings()
-	poll, err := wire.Decoder{Limits: s.Limits}.Poll(r)
+	poll, err := wire.Decoder{Limits: h.settings().Limits}.Poll(r)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +23,8 @@ func (h *Handler) PollTask(ctx context.Context, r *matchingpb.PollTaskRequest) (
 		return h.pollElsewhere(ctx, r)
 	}
 	p := poll.Target.Partition()
-	if err := h.sendCounts(ctx, p.Queue, engine.Read); err != nil {
+	s := h.perQueue(p.Queue)
+	if err := h.sendCounts(ctx, p, engine.Read); err != nil {
 		return nil, err
 	}
 	var q *queue.Queue
@@ -73,7 +73,7 @@ func (h *Handler) pollElsewhere(ctx context.Context, r *matchingpb.PollTaskReque
 
 // waitOf returns how long a poll waits: what it asks for, and less than the
 // call's deadline by the margin, or by a quarter of it when that is shorter.
-func waitOf(ctx context.Context, p wire.Poll, s Settings) time.Duration {
+func waitOf(ctx context.Context, p wire.Poll, s PerQueue) time.Duration {
 	wait := s.PollWait
 	if p.HasWait {
 		wait = p.Wait
@@ -88,7 +88,7 @@ func waitOf(ctx context.Context, p wire.Poll, s Settings) time.Duration {
 // bytesOf returns how much a poll may bring home: what it asks for, and not more
 // than the setting. With its default the answer stays within the 4 MiB that gRPC
 // clients take: an answer that is refused there holds up its tasks for a lease.
-func bytesOf(p wire.Poll, s Settings) int {
+func bytesOf(p wire.Poll, s PerQueue) int {
 	if p.MaxBytes == 0 {
 		return s.PollBytes
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/taskring/taskring/matching/matchingpb"
 )
 
-// headroom is how far gRPC's own limit lies above ours, so that a request which
+// headroom is how far gRPC's own limit lies above the highest of ours, so that a request which
 // is too large is refused by us, with a reason.
 const headroom = 4 << 20
 
@@ -29,9 +29,8 @@ const headroom = 4 << 20
 type Config struct {
 	Handler *Handler // serves the methods
 
-	RequestBytes int  // of one request, default 8 MiB
-	Streams      int  // calls at a time on one connection, default 100,000
-	Reflection   bool // serve gRPC reflection
+	Streams    int  // calls at a time on one connection, default 100,000
+	Reflection bool // serve gRPC reflection
 
 	KeepaliveTime    time.Duration // a connection is probed after so long without traffic; default 30 s
 	KeepaliveTimeout time.Duration // and closed when it does not answer for so long; default 10 s
@@ -47,10 +46,9 @@ func (c *Config) complete() error {
 	if c.Handler == nil {
 		return errors.New("server: Config.Handler is missing")
 	}
-	if c.RequestBytes < 0 || c.Streams < 0 || c.KeepaliveTime < 0 || c.KeepaliveTimeout < 0 || c.KeepaliveMinTime < 0 {
+	if c.Streams < 0 || c.KeepaliveTime < 0 || c.KeepaliveTimeout < 0 || c.KeepaliveMinTime < 0 {
 		return errors.New("server: Config has a negative number or duration; 0 stands for the default")
 	}
-	c.RequestBytes = cmp.Or(c.RequestBytes, 8<<20)
 	c.Streams = cmp.Or(c.Streams, 100_000)
 	c.KeepaliveTime = cmp.Or(c.KeepaliveTime, 30*time.Second)
 	c.KeepaliveTimeout = cmp.Or(c.KeepaliveTimeout, 10*time.Second)
@@ -85,7 +83,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, health: health.NewServer()}
 	s.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(cfg.RequestBytes+headroom),
+		grpc.MaxRecvMsgSize(maxRequestBytes+headroom),
 		grpc.MaxConcurrentStreams(uint32(cfg.Streams)),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.KeepaliveMinTime, PermitWithoutStream: true}),

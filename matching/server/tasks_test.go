@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
+	"github.com/taskring/taskring/partition"
 )
 
 // reason returns the reason of a call's error, "" for none.
@@ -28,7 +30,9 @@ func reason(err error) string {
 }
 
 func counts(p *parts, read, write int32) {
-	p.engine.Settings = func() engine.Settings { return engine.Settings{Counts: engine.Counts{Read: read, Write: write}} }
+	p.engine.PerQueue = func(partition.Queue) engine.PerQueue {
+		return engine.PerQueue{Counts: partition.Counts{Read: read, Write: write}}
+	}
 }
 
 // TestBatches drives tasks of two partitions through every batched method, in
@@ -175,7 +179,7 @@ func TestRefusals(t *testing.T) {
 	var broken error
 	n := start(t, func(p *parts) {
 		p.handler.Healthy = func() error { return broken }
-		p.server.RequestBytes = 3 << 20
+		p.handler.Settings = func() Settings { return Settings{RequestBytes: 3 << 20} }
 	})
 	defer n.stop()
 	other := start(t)
@@ -253,7 +257,7 @@ func TestCountsTravel(t *testing.T) {
 	}{
 		{0, 0, 0, ""}, {4, 4, 3, ""}, {5, 5, 0, ""}, {6, 6, 0, ""}, {3, 3, 0, ""},
 		{7, 7, 0, "STALE_PARTITION_COUNTS"}, {2, 2, 0, "STALE_PARTITION_COUNTS"}, {1, 1, 0, "STALE_PARTITION_COUNTS"},
-		{4, 4, 4, "STALE_PARTITION_COUNTS"},
+		{4, 4, 4, "STALE_PARTITION_COUNTS"}, {math.MaxInt32, 1<<30 + 5, 0, "STALE_PARTITION_COUNTS"},
 	} {
 		got, err := call(tc.read, tc.write, tc.number)
 		if reason(err) != tc.reason || got.Read != 4 || got.Write != 4 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -44,6 +45,24 @@ func (f *Fields) Err() error {
 func (f *Fields) maxBytes(field string, size, limit int, setting string) {
 	if size > limit {
 		f.Addf(field, "is %d bytes long, the limit is %d (%s)", size, limit, setting)
+	}
+}
+
+// text refuses a string of more than limit bytes, or one that utf8 refuses.
+func (f *Fields) text(field, s string, limit int, setting string) {
+	f.maxBytes(field, len(s), limit, setting)
+	f.utf8(field, s)
+}
+
+// utf8 refuses strings that no message can carry. A request that came over the
+// wire has none; one from within the process may, and a task with such a string
+// could be stored but never be handed out.
+func (f *Fields) utf8(field string, texts ...string) {
+	for _, s := range texts {
+		if !utf8.ValidString(s) {
+			f.Addf(field, "holds %+.40q, which is not valid UTF-8", s)
+			return
+		}
 	}
 }
 

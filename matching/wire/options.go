@@ -32,8 +32,11 @@ func (d Decoder) options(f *Fields, path string, o *matchingpb.TaskOptions) task
 		Retry:          d.retry(f, path+".retry_policy", o.GetRetryPolicy()),
 	}
 	f.maxBytes(path+".headers", headerBytes(t.Headers), d.Limits.HeaderBytes, SettingHeaderBytes)
-	f.maxBytes(path+".fairness_key", len(t.FairnessKey), d.Limits.FairnessKeyBytes, SettingFairnessKeyBytes)
-	f.maxBytes(path+".request_id", len(t.RequestID), d.Limits.RequestIDBytes, SettingRequestIDBytes)
+	for k, v := range t.Headers {
+		f.utf8(path+".headers", k, v)
+	}
+	f.text(path+".fairness_key", t.FairnessKey, d.Limits.FairnessKeyBytes, SettingFairnessKeyBytes)
+	f.text(path+".request_id", t.RequestID, d.Limits.RequestIDBytes, SettingRequestIDBytes)
 	if n := o.GetMaxAttempts(); n < 0 {
 		f.Addf(path+".max_attempts", "is %d, it must be at least 1, or 0 for the default", n)
 	} else {

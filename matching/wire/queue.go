@@ -47,6 +47,17 @@ func (f *Fields) Target(field string, p *matchingpb.TaskQueuePartition) Target {
 	return t
 }
 
+// stored is [Fields.Target] for tasks that are to be kept, which those of type
+// DISPATCH never are.
+func (f *Fields) stored(field string, p *matchingpb.TaskQueuePartition) Target {
+	t := f.Target(field, p)
+	if t.Queue.Type == partition.Dispatch {
+		f.Addf(field+".type", "is %d (dispatch), whose tasks are never stored: send them with DispatchTask, or name type %d or %d",
+			partition.Dispatch, partition.Workflow, partition.Activity)
+	}
+	return t
+}
+
 func (f *Fields) taskType(field string, t matchingpb.TaskType) partition.TaskType {
 	if t == matchingpb.TaskType_TASK_TYPE_UNSPECIFIED {
 		return partition.Activity

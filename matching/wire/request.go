@@ -24,7 +24,7 @@ type Decoder struct {
 // AddTask reads an add. The task has no id yet.
 func (d Decoder) AddTask(r *matchingpb.AddTaskRequest) (Target, *task.Task, error) {
 	var f Fields
-	target := f.Target("task_queue", r.GetTaskQueue())
+	target := f.stored("task_queue", r.GetTaskQueue())
 	t := d.options(&f, "options", r.GetOptions())
 	t.Payload = r.GetPayload()
 	f.maxBytes("payload", len(t.Payload), d.Limits.PayloadBytes, SettingPayloadBytes)
@@ -53,7 +53,7 @@ func (d Decoder) AddBatch(b *matchingpb.AddBatch) (AddBatch, error) {
 	var f Fields
 	n := len(b.GetPayloads())
 	out := AddBatch{
-		Target:         f.Target("task_queue", b.GetTaskQueue()),
+		Target:         f.stored("task_queue", b.GetTaskQueue()),
 		Counts:         DecodePartitionCounts(b.GetCounts()),
 		EstimatedTasks: max(b.GetEstimatedTasks(), 0),
 	}
@@ -197,7 +197,7 @@ func (d Decoder) item(o *matchingpb.TaskOptions, payload []byte) (task.Task, err
 
 // name checks one of the free names that a worker gives.
 func (d Decoder) name(f *Fields, field, s string) string {
-	f.maxBytes(field, len(s), d.Limits.IdentityBytes, SettingIdentityBytes)
+	f.text(field, s, d.Limits.IdentityBytes, SettingIdentityBytes)
 	return s
 }
 

@@ -123,7 +123,11 @@ func TestOptionsTable(t *testing.T) {
 		{"priority 256+3", &matchingpb.TaskOptions{Priority: 259}, "options.priority"},
 		{"headers at the limit", &matchingpb.TaskOptions{Headers: map[string]string{"k": strings.Repeat("v", 16<<10-1)}}, ""},
 		{"headers too long", &matchingpb.TaskOptions{Headers: map[string]string{"k": strings.Repeat("v", 16<<10)}}, "options.headers"},
+		{"header name not UTF-8", &matchingpb.TaskOptions{Headers: map[string]string{"\xff": "v"}}, "options.headers"},
+		{"header not UTF-8", &matchingpb.TaskOptions{Headers: map[string]string{"k": "\xff"}}, "options.headers"},
 		{"fairness key", &matchingpb.TaskOptions{FairnessKey: strings.Repeat("k", 65)}, "options.fairness_key"},
+		{"fairness key not UTF-8", &matchingpb.TaskOptions{FairnessKey: "\xff"}, "options.fairness_key"},
+		{"request id not UTF-8", &matchingpb.TaskOptions{RequestId: "\xff"}, "options.request_id"},
 		{"weight low", &matchingpb.TaskOptions{FairnessWeight: 0.0001}, "options.fairness_weight"},
 		{"weight high", &matchingpb.TaskOptions{FairnessWeight: 1001}, "options.fairness_weight"},
 		{"weight not a number", &matchingpb.TaskOptions{FairnessWeight: float32(math.NaN())}, "options.fairness_weight"},
@@ -292,6 +296,7 @@ func TestAddBatchRefusedWhole(t *testing.T) {
 		want string
 	}{
 		"no queue":          {&matchingpb.AddBatch{Payloads: two}, "task_queue"},
+		"dispatch":          {&matchingpb.AddBatch{TaskQueue: EncodeQueue(partition.Queue{Namespace: "ns", Name: "orders", Type: partition.Dispatch}), Payloads: two}, "task_queue.type"},
 		"common options":    {&matchingpb.AddBatch{TaskQueue: EncodeQueue(orders), Payloads: two, Common: &matchingpb.TaskOptions{Priority: 9}}, "common.priority"},
 		"common request id": {&matchingpb.AddBatch{TaskQueue: EncodeQueue(orders), Payloads: two, Common: &matchingpb.TaskOptions{RequestId: "r"}}, "common.request_id"},
 		"too many":          {&matchingpb.AddBatch{TaskQueue: EncodeQueue(orders), Payloads: make([][]byte, 4)}, "payloads"},
@@ -340,6 +345,25 @@ func TestPoll(t *testing.T) {
 	bad := []string{"task_queue", "poll_id", "identity", "worker_instance_key", "wait", "lease_duration", "min_priority", "max_tasks", "max_bytes", "format", "max_queue_rate"}
 	if got := badFields(t, err); !reflect.DeepEqual(got, bad) {
 		t.Errorf("bad fields %q, want %q", got, bad)
+	}
+}
+
+// TestPollNotUTF8: names that a worker gives go into answers to others.
+func TestPollNotUTF8(t *testing.T) {
+	const bad = "\xff"
+	_, err := decoder().Poll(&matchingpb.PollTaskRequest{TaskQueue: EncodeQueue(orders), PollId: bad, Identity: bad, WorkerInstanceKey: bad})
+	if got, want := badFields(t, err), []string{"poll_id", "identity", "worker_instance_key"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("bad fields %q, want %q", got, want)
+	}
+}
+
+// TestAddToDispatch: what is dispatched is never stored.
+func TestAddToDispatch(t *testing.T) {
+	q := orders
+	q.Type = partition.Dispatch
+	_, _, err := decoder().AddTask(&matchingpb.AddTaskRequest{TaskQueue: EncodeQueue(q)})
+	if got := badFields(t, err); len(got) != 1 || got[0] != "task_queue.type" {
+		t.Errorf("bad fields %q, want the type", got)
 	}
 }
 

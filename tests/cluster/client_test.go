@@ -18,8 +18,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/taskring/taskring/client"
+	"github.com/taskring/taskring/dynamicconfig"
+	"github.com/taskring/taskring/dynamicconfig/live"
 	"github.com/taskring/taskring/matching"
-	"github.com/taskring/taskring/matching/engine"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
@@ -33,10 +34,17 @@ var queue = partition.Queue{Namespace: "default", Name: "orders", Type: partitio
 // what names no partition, as the command does. It ends with the test.
 func startNode(tb testing.TB, partitions int32) *matching.Node {
 	tb.Helper()
-	settings := matching.Settings{Engine: engine.Settings{Counts: engine.Counts{Read: partitions, Write: partitions}}}
+	registry, err := dynamicconfig.NewRegistry(matching.Declared()...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	settings, err := registry.Parse(fmt.Appendf(nil, "matching.numTaskqueueWritePartitions: %d", partitions))
+	if err != nil {
+		tb.Fatal(err)
+	}
 	node, err := matching.New(matching.Config{
 		Name: "node-1", DataDir: tb.TempDir(), GRPCAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0",
-		Settings: func() *matching.Settings { return &settings },
+		Settings: live.New(settings),
 	})
 	if err != nil {
 		tb.Fatal(err)

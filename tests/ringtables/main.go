@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/taskring/taskring/tests/routesim"
 )
 
 func main() {
@@ -26,6 +28,7 @@ func run(args []string, log io.Writer) error {
 	flags := flag.NewFlagSet("ringtables", flag.ContinueOnError)
 	flags.SetOutput(log)
 	page := flags.String("out", "docs/routing.md", "the page whose tables are written anew")
+	only := flags.String("table", "", "the one table to write; all when not given")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("reading the flags: %w", err)
 	}
@@ -33,7 +36,7 @@ func run(args []string, log io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the page: %w", err)
 	}
-	text := string(content)
+	text, known := string(content), false
 	for _, table := range []struct {
 		name string
 		make func() (string, error)
@@ -42,7 +45,12 @@ func run(args []string, log io.Writer) error {
 		{"spread", func() (string, error) { return spread(sizes) }},
 		{"lookup", func() (string, error) { return lookups(sizes) }},
 		{"build", func() (string, error) { return builds(sizes) }},
+		{"routing", routesim.Table},
 	} {
+		if *only != "" && *only != table.name {
+			continue
+		}
+		known = true
 		_, _ = fmt.Fprintln(log, table.name)
 		rows, err := table.make()
 		if err != nil {
@@ -51,6 +59,9 @@ func run(args []string, log io.Writer) error {
 		if text, err = replaced(text, table.name, rows); err != nil {
 			return fmt.Errorf("page %s: %w", *page, err)
 		}
+	}
+	if !known {
+		return fmt.Errorf("there is no table %q", *only)
 	}
 	if err := os.WriteFile(*page, []byte(text), 0o600); err != nil { //nolint:gosec // whoever runs it names the page
 		return fmt.Errorf("writing the page: %w", err)

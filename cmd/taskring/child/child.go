@@ -37,6 +37,15 @@ type Server struct {
 // Start starts `binary server` with the arguments and waits until it is ready.
 // Without an --grpc-addr and --http-addr among them it listens on free ports.
 func Start(ctx context.Context, binary string, args ...string) (*Server, error) {
+	return start(ctx, binary, append([]string{"server"}, args...))
+}
+
+// StartFrontend is Start for `binary frontend`.
+func StartFrontend(ctx context.Context, binary string, args ...string) (*Server, error) {
+	return start(ctx, binary, append([]string{"frontend"}, args...))
+}
+
+func start(ctx context.Context, binary string, args []string) (*Server, error) {
 	given := strings.Join(args, " ")
 	for _, address := range []string{"--grpc-addr", "--http-addr"} {
 		if !strings.Contains(given, address) {
@@ -45,7 +54,7 @@ func Start(ctx context.Context, binary string, args ...string) (*Server, error) 
 	}
 	// The server outlives the context, which bounds its start only.
 	//nolint:gosec // which binary to run is for the caller to say
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, append([]string{"server"}, args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
 	s := &Server{cmd: cmd, log: &logTail{}}
 	s.cmd.Stderr = s.log
 	// A signal to this process's group, as by Ctrl-C, is not the server's.

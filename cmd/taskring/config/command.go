@@ -18,13 +18,13 @@ import (
 func Command(registry *dynamicconfig.Registry) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check, compare and explain dynamic-config files",
+		Short: "Check, compare and explain dynamic settings, of files and of running nodes",
 		Long: `A running node is tuned by a dynamic-config file: YAML, an entry for each
 setting, with constraints for namespaces and task queues. These commands look at
-such files; nothing is changed.`,
+such files and at what nodes made of them; nothing is changed.`,
 	}
 	cmd.AddCommand(
-		validateCommand(registry), explainCommand(registry), diffCommand(registry), showCommand(registry), docsCommand(registry),
+		validateCommand(registry), explainCommand(registry), diffCommand(registry), showCommand(registry), previewCommand(registry), docsCommand(registry),
 	)
 	return cmd
 }
@@ -38,9 +38,6 @@ func fileFlag(cmd *cobra.Command, usage string) *string {
 
 // load reads a file for a command that needs a right one.
 func load(path string, registry *dynamicconfig.Registry) (*dynamicconfig.Snapshot, error) {
-	if path == "" {
-		return nil, exit.Usagef("no file is named; say which with --file FILE")
-	}
 	snapshot, err := file.Load(path, registry)
 	if problems, ok := errors.AsType[dynamicconfig.Problems](err); ok {
 		return nil, &exit.Error{

@@ -10,12 +10,16 @@ import (
 
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/cmd/taskring/remote"
 	"github.com/taskring/taskring/dynamicconfig"
+	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/partition"
 )
 
 // shownExplanation is what explain prints as JSON.
 type shownExplanation struct {
+	origin
+
 	Key       string           `json:"key"`
 	Value     string           `json:"value"`
 	Default   string           `json:"default"`
@@ -24,6 +28,16 @@ type shownExplanation struct {
 	Scope     string           `json:"scope"`
 	Doc       string           `json:"doc"`
 	Entries   []shownCandidate `json:"entries"`
+	LeftOut   int64            `json:"left_out,omitempty"`
+}
+
+// explanation is which value a setting has somewhere, and why.
+type explanation struct {
+	dynamicconfig.Explanation
+
+	origin     origin
+	scope, doc string
+	leftOut    int64 // candidates that a node did not send
 }
 
 // shownCandidate is an entry that might have won, as JSON.
@@ -40,14 +54,20 @@ type place struct{ namespace, queue, taskType string }
 
 func explainCommand(registry *dynamicconfig.Registry) *cobra.Command {
 	var at place
+	var remotes remote.Flags
 	cmd := &cobra.Command{
 		Use:   "explain KEY",
 		Short: "Say which value a setting has, which entry gave it, and why",
-		Example: `  taskring config explain matching.numTaskqueueWritePartitions \
+		Long: `Say which value a dynamic setting has at a node, or would have under a file when
+--file names one, for a namespace or a task queue; which entry gave it, and why
+others did not.`,
+		Example: `  taskring config explain matching.maxLeases --queue orders
+  taskring config explain matching.numTaskqueueWritePartitions \
     --file settings.yaml --namespace shop --queue orders --type activity`,
 		Args: cobra.ExactArgs(1),
 	}
-	path := fileFlag(cmd, "the dynamic-config file; not given: all is at its default")
+	path := fileFlag(cmd, "a dynamic-config file to look at in place of a node")
+	remotes.AddAddress(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&at.namespace, "namespace", "", "for this namespace; not given: for one that no entry names")
 	flags.StringVar(&at.queue, "queue", "", "for this task queue; not given: for one that no entry names")
@@ -55,6 +75,13 @@ func explainCommand(registry *dynamicconfig.Registry) *cobra.Command {
 	format := output.Flag(cmd)
 	cmd.ValidArgsFunction = completeKeys(registry)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *path == "" {
+			request, err := at.request(args[0])
+			if err != nil {
+				return err
+			}
+			return explainNodes(cmd, &remotes, request, format)
+		}
 		def, err := registry.Find(args[0])
 		if err != nil {
 			return exit.Usagef("%w", err)
@@ -63,13 +90,13 @@ func explainCommand(registry *dynamicconfig.Registry) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var snapshot *dynamicconfig.Snapshot
-		if *path != "" {
-			if snapshot, err = load(*path, registry); err != nil {
-				return err
-			}
+		snapshot, err := load(*path, registry)
+		if err != nil {
+			return err
 		}
-		return writeExplanation(cmd.OutOrStdout(), def.About(), snapshot.Explain(def, q, time.Now()), isJSON(format))
+		about := def.About()
+		x := explanation{Explanation: snapshot.Explain(def, q, time.Now()), scope: about.Scope.String(), doc: about.Doc}
+		return x.write(cmd.OutOrStdout(), isJSON(format))
 	}
 	return cmd
 }
@@ -102,11 +129,25 @@ func (p place) of(about dynamicconfig.Description) (partition.Queue, error) {
 	return q, nil
 }
 
-func writeExplanation(w io.Writer, about dynamicconfig.Description, x dynamicconfig.Explanation, asJSON bool) error {
+// request asks a node about a setting at the place. The node knows its settings
+// best, also those of another version than this one.
+func (p place) request(key string) (*matchingpb.ExplainSettingRequest, error) {
+	request := &matchingpb.ExplainSettingRequest{Key: key, Namespace: p.namespace, TaskQueueName: p.queue}
+	if p.taskType != "" {
+		typ, err := partition.ParseTaskType(p.taskType)
+		if err != nil {
+			return nil, exit.Usagef("--type: %w", err)
+		}
+		request.TaskType = matchingpb.TaskType(typ)
+	}
+	return request, nil
+}
+
+func (x explanation) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		shown := shownExplanation{
-			Key: x.Key, Value: x.Value, Default: x.Default, IsDefault: x.IsDefault, Gradual: x.Gradual,
-			Scope: about.Scope.String(), Doc: about.Doc, Entries: []shownCandidate{},
+			origin: x.origin, Key: x.Key, Value: x.Value, Default: x.Default, IsDefault: x.IsDefault, Gradual: x.Gradual,
+			Scope: x.scope, Doc: x.doc, Entries: []shownCandidate{}, LeftOut: x.leftOut,
 		}
 		for _, c := range x.Candidates {
 			shown.Entries = append(shown.Entries, shownCandidate{shownEntryOf(c.Entry), c.Holds, c.Wins, c.Why})
@@ -116,14 +157,17 @@ func writeExplanation(w io.Writer, about dynamicconfig.Description, x dynamiccon
 	from := "the default, no entry holds"
 	for _, c := range x.Candidates {
 		if c.Wins {
-			from = fmt.Sprintf("line %d, %v: %s", c.Entry.Line, c.Entry.Constraints, c.Why)
+			from = fmt.Sprintf("%v: %s", c.Entry.Constraints, c.Why)
+			if c.Entry.Line > 0 {
+				from = fmt.Sprintf("line %d, %s", c.Entry.Line, from)
+			}
 		}
 	}
 	fields := [][2]string{
 		{"key", x.Key}, {"value", x.Value}, {"from", from}, {"gradual", x.Gradual}, {"default", x.Default},
-		{"scope", about.Scope.String()}, {"about", about.Doc},
+		{"scope", x.scope}, {"about", x.doc},
 	}
-	if err := output.WriteFields(w, fields); err != nil || len(x.Candidates) == 0 {
+	if err := output.WriteFields(w, append(fields, x.origin.fields()...)); err != nil || len(x.Candidates) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
@@ -133,6 +177,9 @@ func writeExplanation(w io.Writer, about dynamicconfig.Description, x dynamiccon
 	var rows [][]string
 	for _, c := range x.Candidates {
 		rows = append(rows, []string{strconv.Itoa(c.Entry.Line), c.Entry.Value, c.Entry.Constraints.String(), c.Why})
+	}
+	if x.leftOut > 0 {
+		rows = append(rows, []string{"", "", "", fmt.Sprintf("and %d more, which do not hold or are wider", x.leftOut)})
 	}
 	return output.WriteTable(w, columns, rows)
 }

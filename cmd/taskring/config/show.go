@@ -7,21 +7,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/cmd/taskring/remote"
 	"github.com/taskring/taskring/dynamicconfig"
 )
 
 // shownSettings is what show prints as JSON.
 type shownSettings struct {
+	origin
+
 	Hash    string       `json:"hash"`
 	Entries []shownEntry `json:"entries"`
 }
 
-// shownEntry is an entry as JSON; a default has line 0.
+// shownEntry is an entry as JSON; one that comes from no file has line 0.
 type shownEntry struct {
 	Key         string           `json:"key"`
 	Value       string           `json:"value"`
 	Constraints shownConstraints `json:"constraints"`
 	Line        int              `json:"line,omitempty"`
+	IsDefault   bool             `json:"is_default,omitempty"`
 }
 
 // shownConstraints are constraints as JSON.
@@ -49,31 +53,47 @@ func shownConstraintsOf(c dynamicconfig.Constraints) shownConstraints {
 }
 
 func shownEntryOf(e dynamicconfig.Entry) shownEntry {
-	return shownEntry{e.Key, e.Value, shownConstraintsOf(e.Constraints), e.Line}
+	return shownEntry{e.Key, e.Value, shownConstraintsOf(e.Constraints), e.Line, false}
+}
+
+// listing is what holds somewhere.
+type listing struct {
+	origin   origin
+	hash     string
+	entries  []dynamicconfig.Entry
+	defaults []dynamicconfig.Entry // of settings for which no entry holds everywhere
 }
 
 func showCommand(registry *dynamicconfig.Registry) *cobra.Command {
 	var all bool
+	var flags remote.Flags
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print the values of a file and its hash",
-		Long: `Print the entries of a dynamic-config file and its hash. A node that runs it
-reports the same hash as the metric dynamic_config_info.`,
+		Short: "Print the settings in force at a node, or those of a file, and their hash",
+		Long: `Print the dynamic settings that a node runs with and their hash, or the entries
+of a file when --file names one. Nodes that run the same file report the same
+hash, also as the metric dynamic_config_info.`,
+		Example: `  taskring config show --address 10.0.0.1:7233,10.0.0.2:7233
+  taskring config show --file settings.yaml --all`,
 		Args: cobra.NoArgs,
 	}
-	path := fileFlag(cmd, "the dynamic-config file (required)")
-	cmd.Flags().BoolVar(&all, "all", false, "also settings that the file leaves at their defaults")
+	flags.AddAddress(cmd)
+	path := fileFlag(cmd, "a dynamic-config file to look at in place of a node")
+	cmd.Flags().BoolVar(&all, "all", false, "also settings that are at their defaults")
 	format := output.Flag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *path == "" {
+			return showNodes(cmd, &flags, all, format)
+		}
 		snapshot, err := load(*path, registry)
 		if err != nil {
 			return err
 		}
-		entries := snapshot.Entries()
+		shown := listing{hash: snapshot.Hash(), entries: snapshot.Entries()}
 		if all {
-			entries = append(entries, defaultsBeside(entries, registry)...)
+			shown.defaults = defaultsBeside(shown.entries, registry)
 		}
-		return writeSettings(cmd.OutOrStdout(), snapshot.Hash(), entries, isJSON(format))
+		return shown.write(cmd.OutOrStdout(), isJSON(format))
 	}
 	return cmd
 }
@@ -96,25 +116,36 @@ func defaultsBeside(entries []dynamicconfig.Entry, registry *dynamicconfig.Regis
 	return defaults
 }
 
-func writeSettings(w io.Writer, hash string, entries []dynamicconfig.Entry, asJSON bool) error {
+func (s listing) write(w io.Writer, asJSON bool) error {
 	if asJSON {
-		shown := shownSettings{Hash: hash, Entries: []shownEntry{}}
-		for _, e := range entries {
+		shown := shownSettings{origin: s.origin, Hash: s.hash, Entries: []shownEntry{}}
+		for _, e := range s.entries {
 			shown.Entries = append(shown.Entries, shownEntryOf(e))
+		}
+		for _, e := range s.defaults {
+			entry := shownEntryOf(e)
+			entry.IsDefault = true
+			shown.Entries = append(shown.Entries, entry)
 		}
 		return output.Line(w, shown)
 	}
-	if _, err := fmt.Fprintf(w, "hash  %s\n\n", hash); err != nil {
+	hash := s.hash
+	if hash == "" {
+		hash = "none, all settings are at their defaults"
+	}
+	if err := output.WriteFields(w, append([][2]string{{"hash", hash}}, s.origin.fields()...)); err != nil || len(s.entries)+len(s.defaults) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
 		return wrapWriting(err)
 	}
 	columns := []output.Column{{Title: "KEY"}, {Title: "VALUE"}, {Title: "CONSTRAINTS"}}
 	var rows [][]string
-	for _, e := range entries {
-		constraints := e.Constraints.String()
-		if e.Line == 0 {
-			constraints = "(default)"
-		}
-		rows = append(rows, []string{e.Key, e.Value, constraints})
+	for _, e := range s.entries {
+		rows = append(rows, []string{e.Key, e.Value, e.Constraints.String()})
+	}
+	for _, e := range s.defaults {
+		rows = append(rows, []string{e.Key, e.Value, "(default)"})
 	}
 	return output.WriteTable(w, columns, rows)
 }
@@ -126,7 +157,8 @@ func diffCommand(registry *dynamicconfig.Registry) *cobra.Command {
 		Long: `Compare two dynamic-config files by what they mean: spelling, order and comments
 make no difference. OLD and NEW of a line are what holds where its constraints
 are met and nothing narrower holds.`,
-		Args: cobra.ExactArgs(2),
+		Example: "  taskring config diff now.yaml next.yaml",
+		Args:    cobra.ExactArgs(2),
 	}
 	format := output.Flag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -38,7 +38,8 @@ func validateCommand(registry *dynamicconfig.Registry) *cobra.Command {
 		Long: `Check a dynamic-config file as a node of this version would. Each mistake is a
 line FILE:LINE:COLUMN: what is wrong. The exit code is 0 for a file that a node
 would take, also with warnings, and 1 for one that it would refuse.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  taskring config validate settings.yaml",
+		Args:    cobra.ExactArgs(1),
 	}
 	format := output.Flag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

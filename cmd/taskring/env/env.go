@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/cmd/taskring/usage"
 )
 
 // Prefix begins the name of every variable.
@@ -49,7 +49,7 @@ func Apply(cmd *cobra.Command) error {
 			return
 		}
 		if err := cmd.Flags().Set(flag.Name, value); err != nil {
-			wrong = exit.Usagef("environment variable %s: %w", names[0], err)
+			wrong = usage.Variable(names[0], err)
 		}
 	})
 	return wrong

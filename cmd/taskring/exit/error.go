@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
 )
@@ -59,28 +60,35 @@ func Call(err error, doing string, addresses []string) error {
 	}
 	known := wire.FromStatus(err)
 	code, hint := advise(known, addresses)
+	if errors.Is(err, client.ErrUnreachable) {
+		code, hint = Unavailable, noNode(addresses)
+	}
 	return &Error{Code: code, Err: fmt.Errorf("%s: %w", doing, known), Hint: hint}
+}
+
+// noNode is what to do when no connection was made.
+func noNode(addresses []string) string {
+	return "no node serves at " + strings.Join(addresses, ", ") + "; start one with `taskring server`, or name another with --address"
 }
 
 // advise is the table of what to do about the errors of the service.
 func advise(err error, addresses []string) (Code, string) {
 	at := strings.Join(addresses, ", ")
-	if wire.Guessed(err) && task.ReasonOf(err) == task.OutcomeUnknown {
-		return Unavailable, fmt.Sprintf("no node answered at %s; start one with `taskring server`, or name another with --address", at)
-	}
 	switch task.ReasonOf(err) {
 	case task.Invalid:
 		return Usage, ""
 	case task.NotFound:
 		return NotFound, "see what there is with `taskring task peek` and `taskring queue list`; a finished task is gone"
 	case task.Unimplemented:
-		return Failure, fmt.Sprintf("the node at %s does not serve this; use a newer one", at)
-	case task.NotReady, task.PartitionClosing, task.NotOwner, task.StaleCounts, task.Draining:
-		return Unavailable, fmt.Sprintf("no node serves this now at %s; start one with `taskring server`, name another with --address, or try again", at)
+		return Failure, fmt.Sprintf("the node at %s does not serve this; a newer version may", at)
+	case task.StaleCounts:
+		return NotFound, "`taskring partition list` shows the partitions of the queue"
+	case task.NotReady, task.PartitionClosing, task.NotOwner, task.Draining:
+		return Unavailable, "it passes; try again, and look at the node's log and at its /readyz when it does not"
 	case task.StoreUnavailable, task.DiskWatermark:
 		return Unavailable, "the node's store does not take writes; look at the node's log and at its /readyz"
 	case task.OutcomeUnknown:
-		return Unavailable, "it may or may not have happened; look before you repeat it"
+		return Unavailable, fmt.Sprintf("%s did not answer: what was asked for may or may not have happened; look before you repeat it", at)
 	case task.Quota:
 		return Unavailable, "wait, or raise the limit that is named"
 	case task.Paused:

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
 )
@@ -36,14 +37,16 @@ func TestCall(t *testing.T) {
 	}{
 		{task.Errorf(task.Invalid, "priority 9 is not 1 to 5"), Usage, []string{"priority 9 is not 1 to 5"}},
 		{task.Errorf(task.NotFound, "no task 7"), NotFound, []string{"no task 7", "task peek"}},
-		{task.Errorf(task.Unimplemented, "PurgeTasks"), Failure, []string{"a newer one"}},
+		{task.Errorf(task.Unimplemented, "PurgeTasks"), Failure, []string{"a newer version"}},
+		{task.Errorf(task.StaleCounts, "queue mail has partitions 0 to 0"), NotFound, []string{"0 to 0", "partition list"}},
 		{task.Errorf(task.NotReady, "loading"), Unavailable, []string{"try again"}},
 		{task.Errorf(task.StoreUnavailable, "disk full"), Unavailable, []string{"disk full", "/readyz"}},
 		{task.Errorf(task.OutcomeUnknown, "gave up waiting"), Unavailable, []string{"may or may not"}},
 		{task.Errorf(task.Quota, "too many"), Unavailable, []string{"limit"}},
 		{task.Errorf(task.Paused, "paused by ops"), Failure, []string{"paused by ops", "queue describe"}},
-		{status.Error(codes.Unavailable, "connection refused"), Unavailable, []string{"127.0.0.1:1", "taskring server", "connection refused"}},
-		{status.Error(codes.Unimplemented, "unknown service"), Failure, []string{"a newer one"}},
+		{status.Error(codes.Unavailable, "connection reset"), Unavailable, []string{"127.0.0.1:1", "may or may not", "connection reset"}},
+		{fmt.Errorf("%w: connection refused", client.ErrUnreachable), Unavailable, []string{"127.0.0.1:1", "taskring server", "connection refused"}},
+		{status.Error(codes.Unimplemented, "unknown service"), Failure, []string{"a newer version"}},
 		{context.Canceled, Interrupted, []string{"interrupted"}},
 		{Usagef("no such flag"), Usage, []string{"no such flag"}},
 	} {

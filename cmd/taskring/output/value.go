@@ -28,6 +28,9 @@ func Time(t *timestamppb.Timestamp) string {
 	return t.AsTime().UTC().Format(time.RFC3339Nano)
 }
 
+// Instant returns a time to the millisecond, RFC 3339 in UTC.
+func Instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
 // Span returns a duration as people read it; empty when unset.
 func Span(d *durationpb.Duration) string {
 	if d == nil {

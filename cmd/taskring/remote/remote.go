@@ -90,7 +90,7 @@ func (f *Flags) DialWith(logger *slog.Logger, options ...grpc.DialOption) (*clie
 		logger = slog.New(slog.DiscardHandler)
 	}
 	for _, address := range f.Addresses {
-		if err := checkAddress(address); err != nil {
+		if err := CheckAddress("--address", address); err != nil {
 			return nil, err
 		}
 	}
@@ -103,14 +103,34 @@ func (f *Flags) DialWith(logger *slog.Logger, options ...grpc.DialOption) (*clie
 	return c, nil
 }
 
-func checkAddress(address string) error {
+// EachNode calls visit for each address in turn, with a client of that node alone:
+// for questions about a node, which are not to be routed.
+func (f *Flags) EachNode(visit func(address string, c *client.Client) error) error {
+	for _, address := range f.Addresses {
+		one := *f
+		one.Addresses = []string{address}
+		c, err := one.Dial(nil)
+		if err != nil {
+			return err
+		}
+		err = visit(address, c)
+		c.Stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckAddress refuses what is not HOST:PORT, as the value of a flag.
+func CheckAddress(flag, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && host != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n > 0 {
 			return nil
 		}
 	}
-	return exit.Usagef("--address %q is not HOST:PORT, such as %s", address, DefaultAddress)
+	return exit.Usagef("%s %q is not HOST:PORT, such as %s", flag, address, DefaultAddress)
 }
 
 // Explain says why a call failed and what to do next; nil for nil.

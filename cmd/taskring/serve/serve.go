@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"syscall"
@@ -22,9 +21,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taskring/taskring/client"
+	"github.com/taskring/taskring/cmd/taskring/dynamic"
 	"github.com/taskring/taskring/cmd/taskring/env"
 	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/cmd/taskring/logs"
 	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/dynamicconfig"
 	"github.com/taskring/taskring/matching"
 	"github.com/taskring/taskring/matching/matchingpb"
 )
@@ -40,6 +42,9 @@ SIGINT and SIGTERM: the node answers what runs, ends waiting polls, stores what
 is decided and ends, all within --shutdown-timeout. A second signal ends it at
 once; what was acknowledged is safe in any case.
 
+Everything else is tuned while the node runs, by the file of --dynamic-config:
+see docs/configuration.md, and ` + "`taskring config`" + ` to check it.
+
 Each flag can be given as an environment variable; the flag wins.`
 
 // serving is one run of `server`.
@@ -47,8 +52,8 @@ type serving struct {
 	config          matching.Config
 	reflection      bool
 	shutdownTimeout time.Duration
-	logFormat       string
-	logLevel        slog.Level
+	logs            logs.Flags
+	dynamic         dynamic.Flags
 }
 
 // Ready is the line that a ready server prints.
@@ -58,9 +63,10 @@ type Ready struct {
 	PID      int    `json:"pid"`
 }
 
-// Command returns `taskring server`.
-func Command() *cobra.Command {
+// Command returns `taskring server`, of a version of the software.
+func Command(version string) *cobra.Command {
 	var s serving
+	s.config.Version = version
 	cmd := &cobra.Command{
 		Use:     "server",
 		Short:   "Run a node that takes tasks, keeps them and hands them to workers",
@@ -76,14 +82,14 @@ func Command() *cobra.Command {
 	flags.StringVar(&s.config.Name, "node-name", "", "stable name of the node; the host's name when not given")
 	flags.DurationVar(&s.shutdownTimeout, "shutdown-timeout", matching.DefaultStopTimeout, "how long a node that is told to stop may take")
 	flags.BoolVar(&s.reflection, "reflection", true, "serve gRPC reflection, for tools such as grpcurl")
-	flags.StringVar(&s.logFormat, "log-format", "text", "json or text")
-	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
-	env.Bind(flags, "data-dir", "grpc-addr", "http-addr", "node-name", "shutdown-timeout", "reflection", "log-format", "log-level")
+	env.Bind(flags, "data-dir", "grpc-addr", "http-addr", "node-name", "shutdown-timeout", "reflection")
+	s.dynamic.Add(cmd)
+	s.logs.Add(cmd)
 	return cmd
 }
 
 func (s *serving) run(cmd *cobra.Command) error {
-	logger, err := s.logger(cmd.ErrOrStderr())
+	logger, err := s.logs.Logger(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -92,9 +98,12 @@ func (s *serving) run(cmd *cobra.Command) error {
 	}
 	s.config.Logger = logger
 	s.config.NoReflection = !s.reflection
+	s.config.DynamicConfig = matching.DynamicConfig{
+		Path: s.dynamic.Path, StartOnDefaults: s.dynamic.StartOnDefaults(), Registry: dynamic.Registry(),
+	}
 	node, err := matching.New(s.config)
 	if err != nil {
-		return explain(err)
+		return s.explain(err)
 	}
 	router, err := newRouter(node, logger)
 	if err == nil {
@@ -111,7 +120,7 @@ func (s *serving) run(cmd *cobra.Command) error {
 func newRouter(node *matching.Node, logger *slog.Logger) (*client.Client, error) {
 	address := node.GRPCAddr()
 	c, err := client.NewClient(client.Options{
-		Addresses: []string{address}, Identity: node.Holder().Node, Logger: logger,
+		Addresses: []string{address}, Identity: node.Holder().Node, Logger: logger, Dynamic: node.Settings(),
 		Direct: func(to string) matchingpb.MatchingServiceServer {
 			if to != address {
 				return nil
@@ -139,21 +148,15 @@ func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Lo
 	return nil
 }
 
-func (s *serving) logger(w io.Writer) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: s.logLevel}
-	switch s.logFormat {
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
-	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
-	}
-	return nil, exit.Usagef("--log-format %q is not one of json, text", s.logFormat)
-}
-
 // explain adds to why a node cannot begin what to do about it.
-func explain(err error) error {
+func (s *serving) explain(err error) error {
 	hint := ""
-	if errors.Is(err, syscall.EADDRINUSE) {
+	_, mistakes := errors.AsType[dynamicconfig.Problems](err)
+	switch {
+	case mistakes:
+		hint = "correct the file, `taskring config validate " + s.dynamic.Path + "` checks it; " +
+			"--dynamic-config-on-error=defaults starts without it"
+	case errors.Is(err, syscall.EADDRINUSE):
 		hint = "another process listens there; stop it, or choose other ones with --grpc-addr and --http-addr"
 	}
 	return &exit.Error{Code: exit.Failure, Err: fmt.Errorf("the node cannot start: %w", err), Hint: hint}

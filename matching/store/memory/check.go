@@ -146,7 +146,7 @@ func (c *checker) homes() {
 // census counts rows by task id and kind.
 type census struct{ tasks, scheduled, leases, dead map[task.ID]int }
 
-// counts counts the rows of the given tasks as they will be: those that stay,
+// counts the rows of the given tasks as they will be: those that stay,
 // and those that are put in no other's place.
 func (c *checker) counts(of map[task.ID]bool) census {
 	n := census{map[task.ID]int{}, map[task.ID]int{}, map[task.ID]int{}, map[task.ID]int{}}

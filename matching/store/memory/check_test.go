@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 		want  string // in the one complaint about the last mutation; empty: none
 	}{
 		{"add, lease, complete", []row.Mutation{add, {PutLeases: []row.Lease{{ID: 1}}}, {DeleteTasks: []row.TaskKey{key}, DeleteLeases: []task.ID{1}}}, ""},
-		{"retry, retry, die", []row.Mutation{
+		{"two retries, die", []row.Mutation{
 			add, sleep,
 			{DeleteScheduled: []row.DueKey{{Due: 50, ID: 1}}, PutScheduled: []row.Task{{Task: retried, Due: 60}}},
 			{DeleteScheduled: []row.DueKey{{Due: 60, ID: 1}}, PutDead: []row.DeadTask{{Task: retried}}},

@@ -94,24 +94,6 @@ func (s *Store) Acquire(ctx context.Context, holder task.Holder, ps []partition.
 	return taken, nil
 }
 
-func (s *Store) acquireLocked(holder task.Holder, p partition.ID) store.Acquired {
-	r := s.mu.partitions[p]
-	if r == nil {
-		r = newRows()
-		s.mu.partitions[p] = r
-	}
-	if r.epoch >= task.MaxEpoch {
-		return store.Acquired{Err: fmt.Errorf("partition %s: its lease epoch has reached the highest, %d", p, task.MaxEpoch)}
-	}
-	got := store.Acquired{
-		Epoch:    r.epoch + 1,
-		Meta:     r.meta,
-		Previous: task.Ownership{Holder: r.holder, Epoch: r.epoch},
-	}
-	r.epoch, r.holder, r.meta.Released = got.Epoch, holder, false
-	return got
-}
-
 // Commit applies mutations, see [store.Store].
 func (s *Store) Commit(ctx context.Context, ms []*row.Mutation) []store.Outcome {
 	var faults []CommitFault
@@ -133,47 +115,6 @@ func (s *Store) Commit(ctx context.Context, ms []*row.Mutation) []store.Outcome 
 		outcomes[i] = s.commitLocked(m, fault)
 	}
 	return outcomes
-}
-
-func (s *Store) commitLocked(m *row.Mutation, fault CommitFault) store.Outcome {
-	unknown := store.Outcome{Result: store.Unknown, Err: ErrFault}
-	switch fault {
-	case Refuse:
-		return store.Outcome{Result: store.NotStored, Err: ErrFault}
-	case ApplyNever:
-		return unknown
-	case ApplyLater:
-		s.mu.late = append(s.mu.late, clone(m))
-		return unknown
-	case ApplyNow:
-		s.applyLocked(m)
-		return unknown
-	}
-	if !s.applyLocked(m) {
-		return store.Outcome{Result: store.LostEpoch, Owner: s.ownerLocked(m.Partition)}
-	}
-	return store.Outcome{Result: store.Stored}
-}
-
-// applyLocked applies m if its epoch holds, and reports whether it did.
-func (s *Store) applyLocked(m *row.Mutation) bool {
-	r := s.mu.partitions[m.Partition]
-	if r == nil || r.epoch != m.Epoch {
-		return false
-	}
-	if s.options.Broken != nil {
-		r.check(m, s.options.Broken)
-	}
-	r.apply(m)
-	return true
-}
-
-func (s *Store) ownerLocked(p partition.ID) task.Ownership {
-	r := s.mu.partitions[p]
-	if r == nil {
-		return task.Ownership{}
-	}
-	return task.Ownership{Holder: r.holder, Epoch: r.epoch}
 }
 
 // Scan reads rows of one kind, see [store.Store].
@@ -216,6 +157,74 @@ func (s *Store) Requests(ctx context.Context, p partition.ID, requestIDs []strin
 	return found, err
 }
 
+// Close ends the store: whatever is called afterwards answers [ErrClosed].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.closed = true
+	return nil
+}
+
+func (s *Store) acquireLocked(holder task.Holder, p partition.ID) store.Acquired {
+	r := s.mu.partitions[p]
+	if r == nil {
+		r = newRows()
+		s.mu.partitions[p] = r
+	}
+	if r.epoch >= task.MaxEpoch {
+		return store.Acquired{Err: fmt.Errorf("partition %s: its lease epoch has reached the highest, %d", p, task.MaxEpoch)}
+	}
+	got := store.Acquired{
+		Epoch:    r.epoch + 1,
+		Meta:     r.meta,
+		Previous: task.Ownership{Holder: r.holder, Epoch: r.epoch},
+	}
+	r.epoch, r.holder, r.meta.Released = got.Epoch, holder, false
+	return got
+}
+
+func (s *Store) commitLocked(m *row.Mutation, fault CommitFault) store.Outcome {
+	unknown := store.Outcome{Result: store.Unknown, Err: ErrFault}
+	switch fault {
+	case Normal: // below
+	case Refuse:
+		return store.Outcome{Result: store.NotStored, Err: ErrFault}
+	case ApplyNever:
+		return unknown
+	case ApplyLater:
+		s.mu.late = append(s.mu.late, clone(m))
+		return unknown
+	case ApplyNow:
+		s.applyLocked(m)
+		return unknown
+	}
+	if !s.applyLocked(m) {
+		return store.Outcome{Result: store.LostEpoch, Owner: s.ownerLocked(m.Partition)}
+	}
+	return store.Outcome{Result: store.Stored}
+}
+
+// applyLocked applies m if its epoch holds, and reports whether it did.
+func (s *Store) applyLocked(m *row.Mutation) bool {
+	r := s.mu.partitions[m.Partition]
+	if r == nil || r.epoch != m.Epoch {
+		return false
+	}
+	if s.options.Broken != nil {
+		r.check(m, s.options.Broken)
+	}
+	r.apply(m)
+	return true
+}
+
+func (s *Store) ownerLocked(p partition.ID) task.Ownership {
+	r := s.mu.partitions[p]
+	if r == nil {
+		return task.Ownership{}
+	}
+	return task.Ownership{Holder: r.holder, Epoch: r.epoch}
+}
+
 // read calls see with the rows of the partition, unless it has none, a fault
 // was asked for, or the store cannot be read.
 func (s *Store) read(ctx context.Context, what Read, see func(*rows)) error {
@@ -240,12 +249,4 @@ func (s *Store) readyLocked(ctx context.Context) error {
 		return ErrClosed
 	}
 	return context.Cause(ctx)
-}
-
-// Close ends the store: whatever is called afterwards answers [ErrClosed].
-func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.closed = true
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		t.Helper()
 		// Stores rely on no law of the rows but R2, which makes single deletes safe.
 		broken := func(err error) {
 			if strings.Contains(err.Error(), "law R2") {
@@ -33,9 +34,9 @@ var (
 	orders = partition.Queue{Namespace: "shop", Name: "orders", Type: partition.Activity}.Partition(0)
 )
 
-func put(epoch task.Epoch, seq uint64) *row.Mutation {
-	id := task.MakeID(epoch, seq)
-	return &row.Mutation{Partition: orders, Epoch: epoch, PutTasks: []row.Task{{Task: &task.Task{ID: id, Priority: 3}}}}
+func put(seq uint64) *row.Mutation {
+	id := task.MakeID(1, seq)
+	return &row.Mutation{Partition: orders, Epoch: 1, PutTasks: []row.Task{{Task: &task.Task{ID: id, Priority: 3}}}}
 }
 
 func stored(t *testing.T, s *memory.Store) []task.ID {
@@ -44,7 +45,7 @@ func stored(t *testing.T, s *memory.Store) []task.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []task.ID
+	ids := make([]task.ID, 0, len(page.Tasks))
 	for _, r := range page.Tasks {
 		ids = append(ids, r.Task.ID)
 	}
@@ -80,7 +81,7 @@ func (c commitFault) check(t *testing.T, fenced bool) {
 		return slices.Repeat([]memory.CommitFault{c.fault}, len(ms))
 	}})
 	acquire(t, s)
-	u := put(1, 1)
+	u := put(1)
 	o := s.Commit(ctx, []*row.Mutation{u})[0]
 	if o.Result != c.result || (o.Err == nil) != (o.Result == store.Stored) {
 		t.Errorf("fault %d: outcome %v, %v, want %v", c.fault, o.Result, o.Err, c.result)
@@ -100,10 +101,10 @@ func (c commitFault) check(t *testing.T, fenced bool) {
 	}
 }
 
-func acquire(t testing.TB, s *memory.Store) {
-	t.Helper()
+func acquire(tb testing.TB, s *memory.Store) {
+	tb.Helper()
 	if _, err := s.Acquire(ctx, holder, []partition.ID{orders}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -115,9 +116,9 @@ func TestFaultsMayDifferWithinACall(t *testing.T) {
 	if _, err := s.Acquire(ctx, holder, []partition.ID{orders, other}); err != nil {
 		t.Fatal(err)
 	}
-	second := put(1, 1)
+	second := put(1)
 	second.Partition = other
-	got := s.Commit(ctx, []*row.Mutation{put(1, 1), second})
+	got := s.Commit(ctx, []*row.Mutation{put(1), second})
 	if got[0].Result != store.NotStored || got[1].Result != store.Stored {
 		t.Errorf("outcomes %v", got)
 	}
@@ -170,7 +171,7 @@ func TestClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if o := s.Commit(ctx, []*row.Mutation{put(1, 1)})[0]; o.Result != store.NotStored || !errors.Is(o.Err, memory.ErrClosed) {
+	if o := s.Commit(ctx, []*row.Mutation{put(1)})[0]; o.Result != store.NotStored || !errors.Is(o.Err, memory.ErrClosed) {
 		t.Errorf("commit to a closed store = %v, %v", o.Result, o.Err)
 	}
 	if _, err := s.Get(ctx, orders, []task.ID{7}); !errors.Is(err, memory.ErrClosed) {
@@ -185,7 +186,7 @@ func BenchmarkFlow(b *testing.B) {
 	b.ReportAllocs()
 	for seq := uint64(1); b.Loop(); seq++ {
 		id := task.MakeID(1, seq)
-		s.Commit(ctx, []*row.Mutation{put(1, seq)})
+		s.Commit(ctx, []*row.Mutation{put(seq)})
 		s.Commit(ctx, []*row.Mutation{{Partition: orders, Epoch: 1, PutLeases: []row.Lease{{ID: id, Priority: 3}}}})
 		s.Commit(ctx, []*row.Mutation{{
 			Partition: orders, Epoch: 1, DeleteTasks: []row.TaskKey{{Priority: 3, ID: id}}, DeleteLeases: []task.ID{id},

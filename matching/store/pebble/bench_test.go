@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ type bencher struct {
 }
 
 func newBencher(b *testing.B) *bencher {
+	b.Helper()
 	s := open(b, Options{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	b.Cleanup(func() { closeStore(b, s) })
 	x := &bencher{B: b, s: s, p: queue.Partition(0), noise: make([]byte, 1<<20), next: 1}
@@ -89,7 +91,7 @@ var batches = []int{32, 128, 512}
 
 func BenchmarkAdd(b *testing.B) {
 	for _, n := range batches {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			x := newBencher(b)
 			x.measure(n, func() { x.commit(row.Mutation{PutTasks: x.adds(n, false)}) })
 		})
@@ -100,7 +102,7 @@ func BenchmarkAdd(b *testing.B) {
 // leases those added before and deletes those leased before: 4 records a task.
 func BenchmarkAddLeaseDelete(b *testing.B) {
 	for _, n := range batches {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			x := newBencher(b)
 			var added, leased []row.Task
 			x.measure(n, func() {
@@ -122,7 +124,7 @@ func BenchmarkAddLeaseDelete(b *testing.B) {
 // BenchmarkFolded is flow: the lease stands in the task's row, 2 records a task.
 func BenchmarkFolded(b *testing.B) {
 	for _, n := range batches {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			x := newBencher(b)
 			var added []row.Task
 			x.measure(n, func() {

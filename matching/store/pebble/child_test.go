@@ -116,7 +116,7 @@ func child(t *testing.T, dir, job string) (lines []string, log string, status in
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a child that hangs is a failure
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$") //nolint:gosec // this test's own program
 	cmd.Env = append(os.Environ(), childDir+"="+dir, childJob+"="+job)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	pebbledb "github.com/cockroachdb/pebble/v2"
@@ -68,9 +69,7 @@ func (s *Store) take(b *pebbledb.Batch, holder task.Holder, ps []partition.ID) (
 		return nil, err
 	}
 	s.mu.next = next
-	for p, h := range fresh {
-		s.mu.held[p] = h
-	}
+	maps.Copy(s.mu.held, fresh)
 	return taken, nil
 }
 

@@ -70,20 +70,21 @@ func crashStory(rng *rand.Rand, steps int) []step {
 	epochs := map[partition.ID]task.Epoch{all[0]: 1, all[1]: 1, all[2]: 1}
 	last := map[partition.ID]uint64{} // sequence numbers of task rows
 	for len(story) < steps {
-		switch n := rng.IntN(20); {
-		case n == 0:
+		switch n := rng.IntN(20); n {
+		case 0:
 			p := all[rng.IntN(len(all))]
 			epochs[p]++
 			story = append(story, step{acquire: []partition.ID{p}})
-		case n == 1:
+		case 1:
 			story = append(story, step{settle: func(s *Store) error { return s.db.Flush() }})
-		case n == 2:
+		case 2:
 			story = append(story, step{settle: (*Store).compact})
-		case n == 3:
+		case 3:
 			story = append(story, step{doc: fmt.Appendf(nil, "document %d", len(story))})
 		default:
-			var ms []*row.Mutation
-			for _, i := range rng.Perm(len(all))[:1+rng.IntN(len(all))] {
+			some := rng.Perm(len(all))[:1+rng.IntN(len(all))]
+			ms := make([]*row.Mutation, 0, len(some))
+			for _, i := range some {
 				m := crashMutation(rng, last[all[i]])
 				m.Partition, m.Epoch = all[i], epochs[all[i]]
 				last[all[i]] += uint64(len(m.PutTasks))
@@ -363,7 +364,7 @@ func TestTornTailAndCorruption(t *testing.T) {
 	}{
 		{"cut", func(log []byte) []byte { return log[:len(log)-100] }, false},
 		{"cut to nothing", func(log []byte) []byte { return log[:0] }, false},
-		{"garbage after the end", func(log []byte) []byte { return append(log, "garbage garbage garbage"...) }, false},
+		{"garbage after the end", func(log []byte) []byte { return append(log, "garbage after the last piece"...) }, false},
 		{"flipped in the middle", func(log []byte) []byte { log[len(log)/2] ^= 1; return log }, true},
 	} {
 		copied := disk.CrashClone(vfs.CrashCloneCfg{})

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system that Pebble sees: the one of the options, with three
+// disk is the file system that Pebble sees: the one of the options, with four
 // changes, each at its method.
 //
 // The greatest one is that an error of the write-ahead log ends the process
@@ -23,17 +23,12 @@ type disk struct {
 	log *logger
 	// armed is set while the store is open. An error before that is Open's to
 	// return, one after that Close's.
-	armed *atomic.Bool
+	armed      *atomic.Bool
+	background *background
 }
 
-func newDisk(o *Options, log *logger) disk { return disk{o.FS, log, new(atomic.Bool)} }
-
-// check ends the process if err is an error of the write-ahead log.
-func (d disk) check(err error, doing, name string) error {
-	if err != nil && d.armed.Load() {
-		d.log.fatal(fmt.Sprintf("%s %s: %v", doing, name, err))
-	}
-	return err
+func newDisk(o *Options, log *logger) disk {
+	return disk{o.FS, log, new(atomic.Bool), newBackground()}
 }
 
 // Lock locks a file against other processes, and gives the failure a name:
@@ -47,13 +42,18 @@ func (d disk) Lock(name string) (io.Closer, error) {
 	return c, err
 }
 
-// Create creates a file. The directory entry of a manifest is made durable at
-// once: Pebble syncs it together with the entry of the marker that names the
+// Create creates a file. A table has to wait a while when the flush or
+// compaction that it is for has failed before. The directory entry of a manifest is
+// made durable at once: Pebble syncs it together with the entry of the marker that names the
 // manifest, and a file system that reorders the two could leave, after a loss
 // of power, a marker that names nothing.
 func (d disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	base := d.PathBase(name)
+	if isTableName(base) {
+		d.background.rest()
+	}
 	f, err := d.FS.Create(name, category)
-	switch base := d.PathBase(name); {
+	switch {
 	case isLogName(base):
 		return d.logFile(f, name, err)
 	case err != nil || !strings.HasPrefix(base, "MANIFEST-"):
@@ -81,6 +81,14 @@ func (d disk) OpenDir(name string) (vfs.File, error) {
 	return d.logFile(f, name, err)
 }
 
+// check ends the process if err is an error of the write-ahead log.
+func (d disk) check(err error, doing, name string) error {
+	if err != nil && d.armed.Load() {
+		d.log.fatal(fmt.Sprintf("%s %s: %v", doing, name, err))
+	}
+	return err
+}
+
 func (d disk) logFile(f vfs.File, name string, err error) (vfs.File, error) {
 	if d.check(err, "open", name) != nil {
 		return nil, err
@@ -89,6 +97,11 @@ func (d disk) logFile(f vfs.File, name string, err error) (vfs.File, error) {
 }
 
 func isLogName(base string) bool { return strings.HasSuffix(base, ".log") }
+
+// isTableName tells the files that flushes and compactions write.
+func isTableName(base string) bool {
+	return strings.HasSuffix(base, ".sst") || strings.HasSuffix(base, ".blob")
+}
 
 // logFile is a file whose errors end the process.
 type logFile struct {

@@ -26,8 +26,11 @@
 // report the next sync as good. The process logs the reason and exits with
 // [ExitStoreBroken]; starting it again is the recovery. A commit that hangs is
 // not answered; Healthy complains once it is overdue, so that the server can
-// refuse more. Errors of background work (flushing and compacting, on a full
-// disk for example) are retried for ever and logged at most once a second.
+// refuse more. Background work that fails (flushing and compacting, on a full disk
+// for example) is tried again for ever, with rests of up to a second in between,
+// and logged at most once a second. Only [Open], which cannot go on before the
+// log of the run before is flushed, gives up after a few tries and returns the
+// error; all that was answered is safe in the log then.
 //
 // # Torn tail and corruption
 //

@@ -99,9 +99,20 @@ func (l *logger) fatal(reason string) {
 // listener picks the events that an operator wants to know of. Corruption in a
 // file of old rows is an error of the reads that meet it, not the end of the
 // process: it would meet it again after each start.
-func (l *logger) listener() *pebbledb.EventListener {
+func (l *logger) listener(b *background) *pebbledb.EventListener {
 	return &pebbledb.EventListener{
+		FlushEnd: func(info pebbledb.FlushInfo) {
+			if info.Err == nil {
+				b.succeeded()
+			}
+		},
+		CompactionEnd: func(info pebbledb.CompactionInfo) {
+			if info.Err == nil {
+				b.succeeded()
+			}
+		},
 		BackgroundError: func(err error) {
+			b.failed(err)
 			l.throttled(slog.LevelError, "background work failed, it is tried again: "+err.Error())
 		},
 		DataCorruption: func(info pebbledb.DataCorruptionInfo) {

@@ -24,7 +24,7 @@ import (
 )
 
 func TestOptionsAreChecked(t *testing.T) {
-	for _, o := range []Options{{}, {Dir: "d", CacheBytes: -1}, {Dir: "d", MemTableBytes: -1}, {Dir: "d", CommitDeadline: -1}} {
+	for _, o := range []Options{{}, {Dir: "d", CacheBytes: -1}, {Dir: "d", MemTableBytes: -1}} {
 		o.FS = vfs.NewMem()
 		if s, err := Open(o); err == nil {
 			t.Errorf("Open(%+v) accepts", o)
@@ -72,7 +72,7 @@ func TestHealthy(t *testing.T) {
 			}
 			return nil
 		}))
-		o.CommitDeadline = 3 * time.Second
+		o.CommitDeadline = func() time.Duration { return 3 * time.Second }
 		s := open(t, o)
 		p := queue.Partition(0)
 		if _, err := s.Acquire(context.Background(), holder, []partition.ID{p}); err != nil {
@@ -117,11 +117,12 @@ func TestErrorsAreLoggedOnceASecond(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		type line struct {
-			Msg        string
-			Suppressed int
+			Msg        string `json:"msg"`
+			Suppressed int    `json:"suppressed"`
 		}
-		var got []line
-		for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		texts := strings.Split(strings.TrimSpace(out.String()), "\n")
+		got := make([]line, 0, len(texts))
+		for _, text := range texts {
 			var one line
 			if err := json.Unmarshal([]byte(text), &one); err != nil {
 				t.Fatal(err)

@@ -21,9 +21,9 @@ type Options struct {
 	Dir string
 	// FS is the file system; the default is the operating system's.
 	FS vfs.FS
-	// CommitDeadline is how long a commit may take before Healthy complains;
-	// default 5 s.
-	CommitDeadline time.Duration
+	// CommitDeadline returns how long a commit may take before Healthy complains.
+	// It is asked each time; the default is always 5 s.
+	CommitDeadline func() time.Duration
 	// CacheBytes is the size of the cache of blocks read from files; default 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is how much is gathered in memory before it is written to a
@@ -56,15 +56,14 @@ func (o *Options) ensureDefaults() error {
 	if o.Dir == "" {
 		errs = append(errs, errors.New("the store needs a directory"))
 	}
-	if o.CommitDeadline < 0 || o.CacheBytes < 0 || o.MemTableBytes < 0 {
-		errs = append(errs, fmt.Errorf("commit deadline %s, cache %d bytes, memory table %d bytes: none may be negative",
-			o.CommitDeadline, o.CacheBytes, o.MemTableBytes))
+	if o.CacheBytes < 0 || o.MemTableBytes < 0 {
+		errs = append(errs, fmt.Errorf("cache %d bytes, memory table %d bytes: neither may be negative", o.CacheBytes, o.MemTableBytes))
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	if o.CommitDeadline == 0 {
-		o.CommitDeadline = defaultCommitDeadline
+	if o.CommitDeadline == nil {
+		o.CommitDeadline = func() time.Duration { return defaultCommitDeadline }
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes
@@ -102,7 +101,7 @@ func (o *Options) pebbleOptions(d disk) (*pebbledb.Options, io.Closer) {
 		WALBytesPerSync:             0, // every commit syncs
 
 		Logger:        d.log,
-		EventListener: d.log.listener(),
+		EventListener: d.log.listener(d.background),
 	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)

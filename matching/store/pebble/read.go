@@ -102,6 +102,7 @@ func addRow(page *row.Page, kind row.Kind, key, value []byte) (size int, err err
 		return 0, err
 	}
 	switch kind {
+	case row.Tasks, row.Scheduled: // below
 	case row.Leases:
 		l, err := row.DecodeLease(id, value)
 		page.Leases = append(page.Leases, l)

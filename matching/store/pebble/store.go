@@ -52,21 +52,30 @@ var (
 	ErrLocked = errors.New("the directory is in use")
 	// ErrNewerFormat means that a newer version wrote the directory.
 	ErrNewerFormat = errors.New("the store was written by a newer version")
-	// ErrNotAStore means that the directory holds another program's database.
-	ErrNotAStore = errors.New("the directory holds a database that is no task store")
+	// ErrNotAStore means that the directory holds other things than a store.
+	ErrNotAStore = errors.New("the directory holds something that is no task store")
 )
 
 // Open opens the store in Options.Dir, or creates it there. It replays what was
 // committed since the last flush, which takes time in proportion to the memory
-// tables.
+// tables. When that cannot be done, on a full disk for example, Open returns an
+// error; the process should end then, as a part of Pebble goes on trying and keeps
+// the directory locked.
 func Open(o Options) (*Store, error) {
 	if err := o.ensureDefaults(); err != nil {
 		return nil, err
 	}
 	log := newLogger(&o)
 	d := newDisk(&o, log)
+	if err := checkDir(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("store in %q: %w", o.Dir, err)
+	}
 	po, unwatch := o.pebbleOptions(d)
-	db, err := pebbledb.Open(o.Dir, po)
+	db, abandoned, err := d.background.openPebble(o.Dir, po)
+	if abandoned != nil {
+		go func() { <-abandoned; _ = unwatch.Close() }()
+		return nil, fmt.Errorf("store in %q: what was committed last cannot be written to its files, and is safe in the log: %w", o.Dir, err)
+	}
 	if err != nil {
 		return nil, errors.Join(openError(o.Dir, err), unwatch.Close())
 	}
@@ -88,6 +97,24 @@ func openError(dir string, err error) error {
 	default:
 		return fmt.Errorf("store in %q: %w", dir, err)
 	}
+}
+
+// ID returns the store's id.
+func (s *Store) ID() task.StoreID { return s.id }
+
+// Healthy returns an error while a commit has been waiting for the disk for
+// longer than the commit deadline. The commit itself goes on: whether it is
+// stored is not known before it ends, or the process does. Until then nothing
+// more should be added. Healthy does not block.
+func (s *Store) Healthy() error { return s.watch.healthy() }
+
+// Close closes the store, see [store.Store].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.mu.closed = true
+	s.mu.Unlock()
+	s.disk.armed.Store(false)
+	return errors.Join(s.db.Close(), s.unwatch.Close())
 }
 
 // identify reads who the store is, or makes it one if it is empty.
@@ -143,25 +170,16 @@ func (s *Store) create() error {
 	}
 	// Pebble begins its first log in its oldest format, in which damage cannot be
 	// told from a torn tail. A flush begins the next log, in the format asked for.
-	return s.db.Flush()
-}
-
-// ID returns the store's id.
-func (s *Store) ID() task.StoreID { return s.id }
-
-// Healthy returns an error while a commit has been waiting for the disk for
-// longer than the commit deadline. The commit itself goes on: whether it is
-// stored is not known before it ends, or the process does. Until then nothing
-// more should be added. Healthy does not block.
-func (s *Store) Healthy() error { return s.watch.healthy() }
-
-// Close closes the store, see [store.Store].
-func (s *Store) Close() error {
-	s.mu.Lock()
-	s.mu.closed = true
-	s.mu.Unlock()
-	s.disk.armed.Store(false)
-	return errors.Join(s.db.Close(), s.unwatch.Close())
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+		return nil
+	case err := <-s.disk.background.hopeless:
+		return fmt.Errorf("it cannot be created: %w", err)
+	}
 }
 
 // writeLocked puts a batch into the log, and returns without waiting for the disk.

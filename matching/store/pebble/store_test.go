@@ -21,19 +21,19 @@ func testOptions(fs vfs.FS) Options {
 	return Options{Dir: "data/store", FS: fs, Logger: slog.New(slog.DiscardHandler)}
 }
 
-func open(t testing.TB, o Options) *Store {
-	t.Helper()
+func open(tb testing.TB, o Options) *Store {
+	tb.Helper()
 	s, err := Open(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func closeStore(t testing.TB, s *Store) {
-	t.Helper()
+func closeStore(tb testing.TB, s *Store) {
+	tb.Helper()
 	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
+		tb.Errorf("close: %v", err)
 	}
 }
 
@@ -44,6 +44,7 @@ func (s *Store) compact() error {
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		t.Helper()
 		o := testOptions(vfs.NewMem())
 		s := open(t, o)
 		return storetest.Harness{

@@ -8,7 +8,7 @@ import (
 
 // watch knows how long the writes in flight have been waiting for the disk.
 type watch struct {
-	deadline time.Duration
+	deadline func() time.Duration
 
 	mu struct {
 		sync.Mutex
@@ -17,7 +17,7 @@ type watch struct {
 	}
 }
 
-func newWatch(deadline time.Duration) *watch {
+func newWatch(deadline func() time.Duration) *watch {
 	w := &watch{deadline: deadline}
 	w.mu.started = make(map[uint64]time.Time)
 	return w
@@ -41,11 +41,11 @@ func (w *watch) begin() (end func()) {
 func (w *watch) healthy() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	now, deadline := time.Now(), w.deadline()
 	for _, started := range w.mu.started {
-		if d := now.Sub(started); d >= w.deadline {
+		if d := now.Sub(started); d >= deadline {
 			return fmt.Errorf("a commit has been waiting for the disk for %s, the deadline is %s",
-				d.Round(time.Millisecond), w.deadline)
+				d.Round(time.Millisecond), deadline)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/taskring/taskring/matching/row"
 	"github.com/taskring/taskring/matching/store"
@@ -25,8 +26,8 @@ func catalogue(s *subject) {
 	all := trickyPartitions()
 	s.same("catalogue of an empty store", len(s.list(partition.ID{}, 10)), 0)
 	var want []store.Listed
-	for i := len(all) - 1; i >= 0; i-- { // in another order than the one they are listed in
-		s.acquire(anna, all[i])
+	for _, p := range slices.Backward(all) { // in another order than the one they are listed in
+		s.acquire(anna, p)
 	}
 	s.same("catalogue of partitions that nobody added to", len(s.list(partition.ID{}, 10)), 0)
 	for i, p := range all {

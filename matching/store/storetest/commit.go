@@ -52,9 +52,9 @@ func commitNeedsTheEpoch(s *subject) {
 
 // outcomesAreSeparate is law S2: of one call some mutations are stored, some lost.
 func outcomesAreSeparate(s *subject) {
-	var call []*row.Mutation
+	call := make([]*row.Mutation, 0, 6)
 	models := map[int]*model{}
-	for n := range 6 {
+	for n := range cap(call) {
 		p := orders.Partition(int32(n))
 		s.acquire(anna, p)
 		models[n] = newModel()

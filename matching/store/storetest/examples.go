@@ -108,8 +108,9 @@ func ids(first, last uint64) []task.ID {
 
 // rowsOf returns task rows for the ids first .. last of epoch 1.
 func rowsOf(p task.Priority, first, last uint64) []row.Task {
-	var list []row.Task
-	for _, id := range ids(first, last) {
+	all := ids(first, last)
+	list := make([]row.Task, 0, len(all))
+	for _, id := range all {
 		list = append(list, aRow(id, p))
 	}
 	return list

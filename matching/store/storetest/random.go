@@ -26,6 +26,7 @@ type story struct {
 // randomStories tells random stories of a few partitions with names that are
 // easily mixed up, and compares all rows after each call.
 func randomStories(t *testing.T, open func(*testing.T) Harness) {
+	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{
 			subject: &subject{TB: rt, Harness: open(t)},
@@ -95,7 +96,7 @@ func (s *story) drawAcquire(t *rapid.T) {
 
 func (s *story) drawCommit(t *rapid.T) {
 	ps := rapid.SliceOfNDistinct(rapid.SampledFrom(s.partitions()), 1, 3, rapid.ID[partition.ID]).Draw(t, "partitions")
-	var call []*row.Mutation
+	call := make([]*row.Mutation, 0, len(ps))
 	for _, p := range ps {
 		u := s.drawMutation(t, s.models[p])
 		u.Partition, u.Epoch = p, s.models[p].epoch

@@ -13,8 +13,9 @@ import (
 
 func partitionsAreApart(s *subject) {
 	models := map[partition.ID]*model{}
-	var call []*row.Mutation
-	for i, p := range trickyPartitions() {
+	all := trickyPartitions()
+	call := make([]*row.Mutation, 0, len(all))
+	for i, p := range all {
 		epoch := s.acquire(anna, p).Epoch
 		u := &row.Mutation{
 			Partition:    p,
@@ -116,8 +117,8 @@ func scanBounds(s *subject) {
 		u.PutScheduled = append(u.PutScheduled, failed(aTask(id, 3), at+task.Micros(i/2)*10))
 	}
 	w.does(u)
-	for from := uint64(0); from <= 10; from++ {
-		for through := uint64(0); through <= 10; through++ {
+	for from := range uint64(11) {
+		for through := range uint64(11) {
 			scan := row.Scan{Kind: row.Tasks, Priority: 3, After: row.Position{ID: task.MakeID(1, from)}, Items: 5}
 			if through > 0 {
 				scan.Through = task.MakeID(1, through)

@@ -38,6 +38,7 @@ type Harness struct {
 
 // Run runs the suite against stores that open makes.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
+	t.Helper()
 	cases := []struct {
 		name string
 		run  func(*subject)
@@ -75,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 
 // eachWay runs a story once for each way to put the store between its steps.
 func eachWay(t *testing.T, open func(*testing.T) Harness, run func(*subject)) {
+	t.Helper()
 	for _, way := range []string{"straight", "flush", "compact", "reopen"} {
 		h := open(t)
 		s := &subject{TB: t, Harness: h}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -71,9 +72,10 @@ func (s *subject) acquire(h task.Holder, p partition.ID) store.Acquired {
 // commit commits mutations that are all to be stored, and ends the step.
 func (s *subject) commit(ms ...*row.Mutation) {
 	s.Helper()
-	for i, o := range s.outcomes(ms...) {
-		if o.Result != store.Stored || o.Err != nil {
-			s.Fatalf("commit of %+v = %v, %v, want stored", ms[i], o.Result, o.Err)
+	outcomes := s.outcomes(ms...)
+	for i, m := range ms {
+		if o := outcomes[i]; o.Result != store.Stored || o.Err != nil {
+			s.Fatalf("commit of %+v = %v, %v, want stored", m, o.Result, o.Err)
 		}
 	}
 	s.step()
@@ -127,19 +129,19 @@ func show(v any) string {
 }
 
 func showTasks(ts []row.Task) string {
-	text := ""
+	var text strings.Builder
 	for _, t := range ts {
-		text += fmt.Sprintf(" {due %d folded %+v %+v}", t.Due, t.Folded, t.Task)
+		fmt.Fprintf(&text, " {due %d folded %+v %+v}", t.Due, t.Folded, t.Task)
 	}
-	return "[" + text + "]"
+	return "[" + text.String() + "]"
 }
 
 func showDead(ds []row.DeadTask) string {
-	text := ""
+	var text strings.Builder
 	for _, d := range ds {
-		text += fmt.Sprintf(" {%q at %d %+v}", d.Reason, d.At, d.Task)
+		fmt.Fprintf(&text, " {%q at %d %+v}", d.Reason, d.At, d.Task)
 	}
-	return "[" + text + "]"
+	return "[" + text.String() + "]"
 }
 
 // matches compares everything that the store has of the partition with the

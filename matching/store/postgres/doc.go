@@ -1,0 +1,2 @@
+// Package postgres is the shared durable store of many nodes.
+package postgres
