@@ -122,8 +122,8 @@ func (n *node) add(ctx context.Context, a *adding, s *Settings) (*matchingpb.Add
 	if !n.joins(len(a.sent.options), s) {
 		return n.addAlone(ctx, a)
 	}
-	l, leave := n.enter(ctx)
-	defer leave()
+	l := n.enter(ctx)
+	defer n.leave(l)
 	return l.adds.do(ctx, a, len(a.req.GetPayload())+perItem)
 }
 
@@ -137,7 +137,7 @@ func (n *node) addAlone(ctx context.Context, a *adding) (*matchingpb.AddTaskResp
 	if a.counts.Managed {
 		ctx = wire.AppendEstimatedTasks(ctx, a.estimated)
 	}
-	out, err := of("AddTask", matchingpb.MatchingServiceClient.AddTask, matchingpb.MatchingServiceServer.AddTask).call(ctx, n, a.req, &a.sent)
+	out, err := of(matchingpb.MatchingService_AddTask_FullMethodName, matchingpb.MatchingServiceServer.AddTask).call(ctx, n, a.req, &a.sent)
 	if answered(err) {
 		n.client.learnFrom(a.trip.id.Queue, a.sent.trailer)
 	}
@@ -177,7 +177,7 @@ func (n *node) addTogether(ctx context.Context, batch []*addWaiter) {
 }
 
 func addTasks() method[matchingpb.AddTasksRequest, matchingpb.AddTasksResponse] {
-	return of("AddTasks", matchingpb.MatchingServiceClient.AddTasks, matchingpb.MatchingServiceServer.AddTasks)
+	return of(matchingpb.MatchingService_AddTasks_FullMethodName, matchingpb.MatchingServiceServer.AddTasks)
 }
 
 // groupAdds sorts adds by partition, in the order of their arrival.

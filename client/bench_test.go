@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -28,6 +29,10 @@ type echo struct {
 
 func (e *echo) AddTask(context.Context, *matchingpb.AddTaskRequest) (*matchingpb.AddTaskResponse, error) {
 	return &matchingpb.AddTaskResponse{Id: e.id.Add(1)}, nil
+}
+
+func (e *echo) PollTask(context.Context, *matchingpb.PollTaskRequest) (*matchingpb.PollTaskResponse, error) {
+	return &matchingpb.PollTaskResponse{}, nil
 }
 
 func (e *echo) AddTasks(_ context.Context, in *matchingpb.AddTasksRequest) (*matchingpb.AddTasksResponse, error) {
@@ -62,24 +67,65 @@ func newEcho(b *testing.B) (*Client, matchingpb.MatchingServiceClient) {
 	return c, matchingpb.NewMatchingServiceClient(cc)
 }
 
+// withDeadline is the context of callers as they should be.
+func withDeadline(b *testing.B) context.Context {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
+	b.Cleanup(cancel)
+	return ctx
+}
+
 // BenchmarkPlainAdd is the yardstick of BenchmarkLoneAdd: the bare stub.
 func BenchmarkPlainAdd(b *testing.B) {
 	_, stub := newEcho(b)
 	in := &matchingpb.AddTaskRequest{TaskQueue: wire.EncodePartition(testQueue.Partition(0)), Payload: make([]byte, 256)}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := stub.AddTask(b.Context(), in); err != nil {
-			b.Fatal(err)
-		}
+	for name, ctx := range map[string]context.Context{"deadline": withDeadline(b), "none": b.Context()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := stub.AddTask(ctx, in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
 func BenchmarkLoneAdd(b *testing.B) {
 	c, _ := newEcho(b)
 	in := &matchingpb.AddTaskRequest{TaskQueue: wire.EncodeQueue(testQueue), Payload: make([]byte, 256)}
+	for name, ctx := range map[string]context.Context{"deadline": withDeadline(b), "none": b.Context()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.AddTask(ctx, in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPlainPoll is the yardstick of BenchmarkLonePoll.
+func BenchmarkPlainPoll(b *testing.B) {
+	_, stub := newEcho(b)
+	in := &matchingpb.PollTaskRequest{TaskQueue: wire.EncodePartition(testQueue.Partition(0)), PollId: "poll-1", Identity: "worker"}
+	ctx := withDeadline(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.AddTask(b.Context(), in); err != nil {
+		if _, err := stub.PollTask(ctx, in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLonePoll(b *testing.B) {
+	c, _ := newEcho(b)
+	in := &matchingpb.PollTaskRequest{TaskQueue: wire.EncodeQueue(testQueue), PollId: "poll-1", Identity: "worker"}
+	ctx := withDeadline(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.PollTask(ctx, in); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -155,7 +155,7 @@ func (c *Client) node(address string) *node {
 			next[a] = n
 		}
 	}
-	n := &node{client: c, address: address, remote: matchingpb.NewMatchingServiceClient(c.pool.Get(address))}
+	n := &node{client: c, address: address, remote: c.pool.Get(address)}
 	if c.options.Direct != nil {
 		n.direct = c.options.Direct(address)
 	}

@@ -22,7 +22,9 @@ func rotateAll(c *countsCache) {
 }
 
 // dumbCache is the cache as two maps.
-type dumbCache struct{ fresh, old map[partition.Queue]PartitionCounts }
+type dumbCache struct {
+	fresh, old map[partition.Queue]PartitionCounts
+}
 
 func (d *dumbCache) get(q partition.Queue) PartitionCounts {
 	if c, ok := d.fresh[q]; ok {

@@ -54,7 +54,7 @@ func (c *Client) FailTasks(ctx context.Context, in *matchingpb.FailTasksRequest,
 func failSender(opts []grpc.CallOption) partSender[*matchingpb.FailBatch, *matchingpb.FailResult] {
 	return partSender[*matchingpb.FailBatch, *matchingpb.FailResult]{
 		send: func(ctx context.Context, n *node, batches []*matchingpb.FailBatch) ([]*matchingpb.FailResult, error) {
-			m := of("FailTasks", matchingpb.MatchingServiceClient.FailTasks, matchingpb.MatchingServiceServer.FailTasks)
+			m := of(matchingpb.MatchingService_FailTasks_FullMethodName, matchingpb.MatchingServiceServer.FailTasks)
 			out, err := m.call(ctx, n, &matchingpb.FailTasksRequest{Batches: batches}, &sent{options: opts})
 			return out.GetResults(), err
 		},

@@ -17,34 +17,33 @@ type lanes struct {
 	adds       lane[*adding, *matchingpb.AddTaskResponse]
 	completes  lane[task.Token, *matchingpb.CompleteTaskResponse]
 	heartbeats lane[task.Token, *matchingpb.HeartbeatTaskResponse]
+	key        string
 	users      int // calls that hold it; guarded by node.mu
 }
 
 // enter returns the lanes for what the context sends along. The caller leaves
 // them when its call ended; lanes with metadata, of which there may be any
 // number, are forgotten when the last one left.
-func (n *node) enter(ctx context.Context) (l *lanes, leave func()) {
+func (n *node) enter(ctx context.Context) *lanes {
 	key := metadataKey(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l, ok := n.mu.lanes[key]
 	if !ok {
 		l = n.newLanes()
+		l.key = key
 		n.mu.lanes[key] = l
 	}
-	if key == "" {
-		return l, func() {}
-	}
 	l.users++
-	return l, func() { n.left(key, l) }
+	return l
 }
 
-func (n *node) left(key string, l *lanes) {
+func (n *node) leave(l *lanes) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l.users--
-	if l.users == 0 {
-		delete(n.mu.lanes, key)
+	if l.users == 0 && l.key != "" {
+		delete(n.mu.lanes, l.key)
 	}
 }
 

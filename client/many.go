@@ -40,7 +40,7 @@ func (c *Client) ReleaseTasks(ctx context.Context, in *matchingpb.ReleaseTasksRe
 		kind: retry.Once,
 		sender: partSender[*matchingpb.GrantRefs, *result]{
 			send: func(ctx context.Context, n *node, batches []*matchingpb.GrantRefs) ([]*result, error) {
-				m := of("ReleaseTasks", matchingpb.MatchingServiceClient.ReleaseTasks, matchingpb.MatchingServiceServer.ReleaseTasks)
+				m := of(matchingpb.MatchingService_ReleaseTasks_FullMethodName, matchingpb.MatchingServiceServer.ReleaseTasks)
 				out, err := m.call(ctx, n, &matchingpb.ReleaseTasksRequest{Batches: batches}, &sent{options: opts})
 				return out.GetResults(), err
 			},

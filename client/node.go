@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/taskring/taskring/client/conn"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
@@ -23,7 +25,7 @@ import (
 type node struct {
 	client  *Client
 	address string
-	remote  matchingpb.MatchingServiceClient
+	remote  *conn.Conn
 	// direct is the server itself when it runs in this process, else nil.
 	direct matchingpb.MatchingServiceServer
 
@@ -35,19 +37,17 @@ type node struct {
 
 // method is one unary method of the service, both ways to call it.
 type method[Req, Resp any] struct {
-	name   string
-	remote func(matchingpb.MatchingServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
+	full   string // name, as gRPC spells it
 	direct func(matchingpb.MatchingServiceServer, context.Context, *Req) (*Resp, error)
 }
 
 // of spells a method; its types follow from the generated code.
-func of[Req, Resp any](
-	name string,
-	remote func(matchingpb.MatchingServiceClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error),
-	direct func(matchingpb.MatchingServiceServer, context.Context, *Req) (*Resp, error),
-) method[Req, Resp] {
-	return method[Req, Resp]{name: name, remote: remote, direct: direct}
+func of[Req, Resp any](full string, direct func(matchingpb.MatchingServiceServer, context.Context, *Req) (*Resp, error)) method[Req, Resp] {
+	return method[Req, Resp]{full: full, direct: direct}
 }
+
+// name returns the bare name.
+func (m method[Req, Resp]) name() string { return m.full[strings.LastIndexByte(m.full, '/')+1:] }
 
 // sent is how a unary call is made, and what comes back beside its answer. It is
 // one object, so that a call allocates it once, or with its own.
@@ -55,32 +55,34 @@ type sent struct {
 	options []grpc.CallOption
 	trailer metadata.MD // filled when a node answered
 	from    peer.Peer
-	own     [2]grpc.CallOption
+	own     [3]grpc.CallOption
 }
 
 // all returns the options of one call.
 func (s *sent) all() []grpc.CallOption {
 	s.trailer, s.from = nil, peer.Peer{}
-	s.own = [2]grpc.CallOption{grpc.Trailer(&s.trailer), grpc.Peer(&s.from)}
+	s.own = [3]grpc.CallOption{grpc.StaticMethod(), grpc.Trailer(&s.trailer), grpc.Peer(&s.from)}
 	if len(s.options) == 0 {
 		return s.own[:]
 	}
-	return append(s.own[:2:2], s.options...)
+	return append(s.own[:len(s.own):len(s.own)], s.options...)
 }
 
 // call makes one unary call to a node, once. The error is one of the domain:
 // what the node said, a guess (wire.Guessed), or [unreachableError].
 func (m method[Req, Resp]) call(ctx context.Context, n *node, in *Req, s *sent) (*Resp, error) {
-	n.client.metrics.call(ctx, m.name)
+	n.client.metrics.call(ctx, m.name())
 	ctx, cancel := timed(ctx)
 	defer cancel()
 	if n.direct != nil {
-		stream := &directStream{method: m.name}
+		stream := &directStream{method: m.full}
 		out, err := m.direct(n.direct, stream.context(ctx), in)
 		s.trailer = stream.trailers()
 		return out, wire.FromStatus(err)
 	}
-	out, err := m.remote(n.remote, ctx, in, s.all()...)
+	// Not by the generated client, which makes a list of options of its own.
+	out := new(Resp)
+	err := n.remote.Invoke(ctx, m.full, in, out, s.all()...)
 	if err == nil {
 		return out, nil
 	}
@@ -148,8 +150,8 @@ func (e unreachableStatus) GRPCStatus() *status.Status { return status.Convert(e
 
 // notSent reports whether a call surely never left this process.
 func notSent(err error) bool {
-	var e *unreachableError
-	return errors.As(err, &e)
+	_, ok := errors.AsType[*unreachableError](err)
+	return ok
 }
 
 // answered reports whether a node said so, with an error or without one.
@@ -164,9 +166,7 @@ type directStream struct {
 }
 
 // Method implements grpc.ServerTransportStream.
-func (s *directStream) Method() string {
-	return "/" + matchingpb.MatchingService_ServiceDesc.ServiceName + "/" + s.method
-}
+func (s *directStream) Method() string { return s.method }
 
 // SetHeader implements grpc.ServerTransportStream; no caller looks at headers.
 func (s *directStream) SetHeader(metadata.MD) error { return nil }

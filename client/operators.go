@@ -62,7 +62,7 @@ func (c *Client) GetTask(ctx context.Context, in *matchingpb.GetTaskRequest, opt
 	}
 	get := func(id partition.ID) (*matchingpb.GetTaskResponse, error) {
 		return onePartition(ctx, c, id, partitionCall[matchingpb.GetTaskRequest, matchingpb.GetTaskResponse]{
-			method: of("GetTask", matchingpb.MatchingServiceClient.GetTask, matchingpb.MatchingServiceServer.GetTask),
+			method: of(matchingpb.MatchingService_GetTask_FullMethodName, matchingpb.MatchingServiceServer.GetTask),
 			in:     &matchingpb.GetTaskRequest{TaskQueue: wire.EncodePartition(id), Id: in.GetId()},
 			opts:   opts,
 		})
@@ -134,7 +134,7 @@ func (c *Client) DescribeTaskQueue(ctx context.Context, in *matchingpb.DescribeT
 }
 
 func describePartition() method[matchingpb.DescribePartitionRequest, matchingpb.DescribePartitionResponse] {
-	return of("DescribePartition", matchingpb.MatchingServiceClient.DescribePartition, matchingpb.MatchingServiceServer.DescribePartition)
+	return of(matchingpb.MatchingService_DescribePartition_FullMethodName, matchingpb.MatchingServiceServer.DescribePartition)
 }
 
 // addStats adds the figures of a partition to those of its queue.
@@ -144,6 +144,7 @@ func addStats(sum, s *matchingpb.QueueStats) {
 	sum.Leased += s.GetLeased()
 	sum.Dead += s.GetDead()
 	sum.OldestReadyAt = earlier(sum.GetOldestReadyAt(), s.GetOldestReadyAt())
+	sum.NextDueAt = earlier(sum.GetNextDueAt(), s.GetNextDueAt())
 	sum.AddRate += s.GetAddRate()
 	sum.DispatchRate += s.GetDispatchRate()
 	sum.WaitingPolls += s.GetWaitingPolls()
@@ -211,7 +212,7 @@ func (c *Client) PeekTasks(ctx context.Context, in *matchingpb.PeekTasksRequest,
 		one := proto.CloneOf(in)
 		one.TaskQueue, one.PageToken = wire.EncodePartition(id), token
 		return onePartition(ctx, c, id, partitionCall[matchingpb.PeekTasksRequest, matchingpb.PeekTasksResponse]{
-			method: of("PeekTasks", matchingpb.MatchingServiceClient.PeekTasks, matchingpb.MatchingServiceServer.PeekTasks),
+			method: of(matchingpb.MatchingService_PeekTasks_FullMethodName, matchingpb.MatchingServiceServer.PeekTasks),
 			in:     one,
 			opts:   opts,
 		})
@@ -278,7 +279,7 @@ func (c *Client) ListTaskQueues(ctx context.Context, in *matchingpb.ListTaskQueu
 	}
 	for _, address := range c.addresses() {
 		var out *matchingpb.ListTaskQueuesResponse
-		m := of("ListTaskQueues", matchingpb.MatchingServiceClient.ListTaskQueues, matchingpb.MatchingServiceServer.ListTaskQueues)
+		m := of(matchingpb.MatchingService_ListTaskQueues_FullMethodName, matchingpb.MatchingServiceServer.ListTaskQueues)
 		out, err = m.call(ctx, c.node(address), in, &sent{options: opts})
 		if err == nil {
 			return out, nil
@@ -322,5 +323,5 @@ func (c *Client) CancelPoll(ctx context.Context, in *matchingpb.CancelPollReques
 }
 
 func cancelPoll() method[matchingpb.CancelPollRequest, matchingpb.CancelPollResponse] {
-	return of("CancelPoll", matchingpb.MatchingServiceClient.CancelPoll, matchingpb.MatchingServiceServer.CancelPoll)
+	return of(matchingpb.MatchingService_CancelPoll_FullMethodName, matchingpb.MatchingServiceServer.CancelPoll)
 }

@@ -20,21 +20,21 @@ func (c *Client) DescribePartition(ctx context.Context, in *matchingpb.DescribeP
 // LoadPartition loads a partition at its owner.
 func (c *Client) LoadPartition(ctx context.Context, in *matchingpb.LoadPartitionRequest, opts ...grpc.CallOption) (*matchingpb.LoadPartitionResponse, error) {
 	return named(ctx, c, in.GetTaskQueue(), partitionCall[matchingpb.LoadPartitionRequest, matchingpb.LoadPartitionResponse]{
-		method: of("LoadPartition", matchingpb.MatchingServiceClient.LoadPartition, matchingpb.MatchingServiceServer.LoadPartition), in: in, opts: opts,
+		method: of(matchingpb.MatchingService_LoadPartition_FullMethodName, matchingpb.MatchingServiceServer.LoadPartition), in: in, opts: opts,
 	})
 }
 
 // UnloadPartition unloads a partition at its owner.
 func (c *Client) UnloadPartition(ctx context.Context, in *matchingpb.UnloadPartitionRequest, opts ...grpc.CallOption) (*matchingpb.UnloadPartitionResponse, error) {
 	return named(ctx, c, in.GetTaskQueue(), partitionCall[matchingpb.UnloadPartitionRequest, matchingpb.UnloadPartitionResponse]{
-		method: of("UnloadPartition", matchingpb.MatchingServiceClient.UnloadPartition, matchingpb.MatchingServiceServer.UnloadPartition), in: in, opts: opts,
+		method: of(matchingpb.MatchingService_UnloadPartition_FullMethodName, matchingpb.MatchingServiceServer.UnloadPartition), in: in, opts: opts,
 	})
 }
 
 // CancelTask ends a task whatever its state.
 func (c *Client) CancelTask(ctx context.Context, in *matchingpb.CancelTaskRequest, opts ...grpc.CallOption) (*matchingpb.CancelTaskResponse, error) {
 	return named(ctx, c, in.GetTaskQueue(), partitionCall[matchingpb.CancelTaskRequest, matchingpb.CancelTaskResponse]{
-		method: of("CancelTask", matchingpb.MatchingServiceClient.CancelTask, matchingpb.MatchingServiceServer.CancelTask), in: in, opts: opts,
+		method: of(matchingpb.MatchingService_CancelTask_FullMethodName, matchingpb.MatchingServiceServer.CancelTask), in: in, opts: opts,
 	})
 }
 
@@ -45,21 +45,21 @@ func (c *Client) CancelTask(ctx context.Context, in *matchingpb.CancelTaskReques
 // ListDeadTasks lists the dead letters of a partition.
 func (c *Client) ListDeadTasks(ctx context.Context, in *matchingpb.ListDeadTasksRequest, opts ...grpc.CallOption) (*matchingpb.ListDeadTasksResponse, error) {
 	return named(ctx, c, in.GetTaskQueue(), partitionCall[matchingpb.ListDeadTasksRequest, matchingpb.ListDeadTasksResponse]{
-		method: of("ListDeadTasks", matchingpb.MatchingServiceClient.ListDeadTasks, matchingpb.MatchingServiceServer.ListDeadTasks), in: in, opts: opts,
+		method: of(matchingpb.MatchingService_ListDeadTasks_FullMethodName, matchingpb.MatchingServiceServer.ListDeadTasks), in: in, opts: opts,
 	})
 }
 
 // PurgeTasks deletes tasks of a partition by filter.
 func (c *Client) PurgeTasks(ctx context.Context, in *matchingpb.PurgeTasksRequest, opts ...grpc.CallOption) (*matchingpb.PurgeTasksResponse, error) {
 	return named(ctx, c, in.GetTaskQueue(), partitionCall[matchingpb.PurgeTasksRequest, matchingpb.PurgeTasksResponse]{
-		method: of("PurgeTasks", matchingpb.MatchingServiceClient.PurgeTasks, matchingpb.MatchingServiceServer.PurgeTasks), in: in, opts: opts,
+		method: of(matchingpb.MatchingService_PurgeTasks_FullMethodName, matchingpb.MatchingServiceServer.PurgeTasks), in: in, opts: opts,
 	})
 }
 
 // RedriveTasks makes dead letters of a partition ready again.
 func (c *Client) RedriveTasks(ctx context.Context, in *matchingpb.RedriveTasksRequest, opts ...grpc.CallOption) (*matchingpb.RedriveTasksResponse, error) {
 	return named(ctx, c, in.GetTaskQueue(), partitionCall[matchingpb.RedriveTasksRequest, matchingpb.RedriveTasksResponse]{
-		method: of("RedriveTasks", matchingpb.MatchingServiceClient.RedriveTasks, matchingpb.MatchingServiceServer.RedriveTasks), in: in, opts: opts,
+		method: of(matchingpb.MatchingService_RedriveTasks_FullMethodName, matchingpb.MatchingServiceServer.RedriveTasks), in: in, opts: opts,
 	})
 }
 

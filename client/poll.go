@@ -208,7 +208,7 @@ func (c *Client) pollOnce(ctx context.Context, t *trip, in *matchingpb.PollTaskR
 }
 
 func (n *node) poll(ctx context.Context, t *trip, in *matchingpb.PollTaskRequest, s *sent) (*matchingpb.PollTaskResponse, error) {
-	out, err := of("PollTask", matchingpb.MatchingServiceClient.PollTask, matchingpb.MatchingServiceServer.PollTask).call(ctx, n, in, s)
+	out, err := of(matchingpb.MatchingService_PollTask_FullMethodName, matchingpb.MatchingServiceServer.PollTask).call(ctx, n, in, s)
 	switch {
 	case err == nil && out.GetCounts() != nil:
 		n.client.learnIfSet(t.id.Queue, out.GetCounts())

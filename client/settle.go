@@ -29,8 +29,8 @@ func (c *Client) HeartbeatTask(ctx context.Context, in *matchingpb.HeartbeatTask
 		if !n.joins(len(opts), c.settings()) {
 			return heartbeatTask().call(ctx, n, &matchingpb.HeartbeatTaskRequest{Token: t.Append(nil)}, &sent{options: opts})
 		}
-		l, leave := n.enter(ctx)
-		defer leave()
+		l := n.enter(ctx)
+		defer n.leave(l)
 		return l.heartbeats.do(ctx, t, perItem)
 	})
 }
@@ -71,17 +71,17 @@ func (n *node) complete(ctx context.Context, t task.Token, opts []grpc.CallOptio
 	if !n.joins(len(opts), n.client.settings()) {
 		return completeTask().call(ctx, n, &matchingpb.CompleteTaskRequest{Token: t.Append(nil)}, &sent{options: opts})
 	}
-	l, leave := n.enter(ctx)
-	defer leave()
+	l := n.enter(ctx)
+	defer n.leave(l)
 	return l.completes.do(ctx, t, perItem)
 }
 
 func completeTask() method[matchingpb.CompleteTaskRequest, matchingpb.CompleteTaskResponse] {
-	return of("CompleteTask", matchingpb.MatchingServiceClient.CompleteTask, matchingpb.MatchingServiceServer.CompleteTask)
+	return of(matchingpb.MatchingService_CompleteTask_FullMethodName, matchingpb.MatchingServiceServer.CompleteTask)
 }
 
 func heartbeatTask() method[matchingpb.HeartbeatTaskRequest, matchingpb.HeartbeatTaskResponse] {
-	return of("HeartbeatTask", matchingpb.MatchingServiceClient.HeartbeatTask, matchingpb.MatchingServiceServer.HeartbeatTask)
+	return of(matchingpb.MatchingService_HeartbeatTask_FullMethodName, matchingpb.MatchingServiceServer.HeartbeatTask)
 }
 
 func (n *node) completeAlone(ctx context.Context, t task.Token) (*matchingpb.CompleteTaskResponse, error) {
@@ -153,11 +153,11 @@ func leaseOf(r *matchingpb.HeartbeatResult, i int) *durationpb.Duration {
 }
 
 func completeTasks() method[matchingpb.CompleteTasksRequest, matchingpb.CompleteTasksResponse] {
-	return of("CompleteTasks", matchingpb.MatchingServiceClient.CompleteTasks, matchingpb.MatchingServiceServer.CompleteTasks)
+	return of(matchingpb.MatchingService_CompleteTasks_FullMethodName, matchingpb.MatchingServiceServer.CompleteTasks)
 }
 
 func heartbeatTasks() method[matchingpb.HeartbeatTasksRequest, matchingpb.HeartbeatTasksResponse] {
-	return of("HeartbeatTasks", matchingpb.MatchingServiceClient.HeartbeatTasks, matchingpb.MatchingServiceServer.HeartbeatTasks)
+	return of(matchingpb.MatchingService_HeartbeatTasks_FullMethodName, matchingpb.MatchingServiceServer.HeartbeatTasks)
 }
 
 func encodeGroups(groups []*refsGroup) []*matchingpb.GrantRefs {
@@ -182,7 +182,7 @@ func sameNumber(err error, batches, results int) error {
 func (c *Client) FailTask(ctx context.Context, in *matchingpb.FailTaskRequest, opts ...grpc.CallOption) (*matchingpb.FailTaskResponse, error) {
 	return byToken(ctx, tokenCall[matchingpb.FailTaskRequest, matchingpb.FailTaskResponse]{
 		client: c, token: in.GetToken(), in: in, opts: opts, kind: retry.Once,
-		method: of("FailTask", matchingpb.MatchingServiceClient.FailTask, matchingpb.MatchingServiceServer.FailTask),
+		method: of(matchingpb.MatchingService_FailTask_FullMethodName, matchingpb.MatchingServiceServer.FailTask),
 	})
 }
 
@@ -192,7 +192,7 @@ func (c *Client) FailTask(ctx context.Context, in *matchingpb.FailTaskRequest, o
 func (c *Client) ReleaseTask(ctx context.Context, in *matchingpb.ReleaseTaskRequest, opts ...grpc.CallOption) (*matchingpb.ReleaseTaskResponse, error) {
 	return byToken(ctx, tokenCall[matchingpb.ReleaseTaskRequest, matchingpb.ReleaseTaskResponse]{
 		client: c, token: in.GetToken(), in: in, opts: opts, kind: retry.Once,
-		method: of("ReleaseTask", matchingpb.MatchingServiceClient.ReleaseTask, matchingpb.MatchingServiceServer.ReleaseTask),
+		method: of(matchingpb.MatchingService_ReleaseTask_FullMethodName, matchingpb.MatchingServiceServer.ReleaseTask),
 	})
 }
 
@@ -200,7 +200,7 @@ func (c *Client) ReleaseTask(ctx context.Context, in *matchingpb.ReleaseTaskRequ
 func (c *Client) RespondDispatch(ctx context.Context, in *matchingpb.RespondDispatchRequest, opts ...grpc.CallOption) (*matchingpb.RespondDispatchResponse, error) {
 	return byToken(ctx, tokenCall[matchingpb.RespondDispatchRequest, matchingpb.RespondDispatchResponse]{
 		client: c, token: in.GetToken(), in: in, opts: opts, kind: retry.Once,
-		method: of("RespondDispatch", matchingpb.MatchingServiceClient.RespondDispatch, matchingpb.MatchingServiceServer.RespondDispatch),
+		method: of(matchingpb.MatchingService_RespondDispatch_FullMethodName, matchingpb.MatchingServiceServer.RespondDispatch),
 	})
 }
 

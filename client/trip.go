@@ -133,8 +133,7 @@ func (t *trip) follow(owner *task.Ownership) {
 // else that was not re-routed, and a proxy that drops trailers it does not know
 // leaves only the code.
 func (t *trip) failure(err error) retry.Failure {
-	var foreign *wire.ForeignError
-	if t.picker != nil && errors.As(err, &foreign) && foreign.Code == codes.Aborted {
+	if foreign, ok := errors.AsType[*wire.ForeignError](err); ok && t.picker != nil && foreign.Code == codes.Aborted {
 		return retry.Failure{Reason: task.StaleCounts}
 	}
 	return failureOf(err)
@@ -146,12 +145,10 @@ func failureOf(err error) retry.Failure {
 		return retry.Failure{NotSent: true}
 	}
 	f := retry.Failure{Reason: task.ReasonOf(err)}
-	var e *task.Error
-	if errors.As(err, &e) && e.Limit != nil {
+	if e, ok := errors.AsType[*task.Error](err); ok && e.Limit != nil {
 		f.RetryAfter = e.Limit.RetryAfter
 	}
-	var p *pushback
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*pushback](err); ok {
 		f.RetryAfter, f.NoRetry = max(f.RetryAfter, p.after), p.never
 	}
 	return f
@@ -188,8 +185,7 @@ func answer(err error) error {
 // public hides how partitions lie on nodes, which is nobody's business but the
 // client's: what is left of that after all tries means "not now".
 func public(err error) error {
-	var e *task.Error
-	if errors.As(err, &e) && (e.Reason == task.NotOwner || e.Reason == task.StaleCounts) {
+	if e, ok := errors.AsType[*task.Error](err); ok && (e.Reason == task.NotOwner || e.Reason == task.StaleCounts) {
 		return task.Errorf(task.NotReady, "the partition is moving: %s", e.Message)
 	}
 	return err

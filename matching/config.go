@@ -25,9 +25,12 @@ const (
 // Config is the static configuration of a node: what cannot change while it
 // runs. Zero values are the defaults.
 type Config struct {
-	Name     string // stable name of the node; default the host's name
-	DataDir  string // of the embedded store; default ./taskring-data
-	GRPCAddr string // HOST:PORT of the service; port 0 takes a free one; default 127.0.0.1:7233
+	Name    string // stable name of the node; default the host's name
+	DataDir string // of the embedded store; default ./taskring-data
+	// GRPCAddr is HOST:PORT of the service; port 0 takes a free one; default
+	// 127.0.0.1:7233. Other nodes and clients are told the same host, or the host's
+	// name when it is empty, 0.0.0.0 or [::].
+	GRPCAddr string
 	HTTPAddr string // HOST:PORT of /livez, /readyz and /metrics; default 127.0.0.1:7234
 
 	// Store replaces the embedded store. The node closes it when it stops.

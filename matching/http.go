@@ -10,9 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 )
 
 // newHTTP makes the server of the operator's endpoints:
@@ -75,16 +77,24 @@ type metrics struct {
 	provider *sdk.MeterProvider
 }
 
-func newMetrics(series int) (*metrics, error) {
+// newMetrics makes them for a node. Its name and version are in target_info, how
+// the program was built in go_build_info.
+func newMetrics(cfg *Config) (*metrics, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
 	if err != nil {
 		return nil, fmt.Errorf("matching: metrics: %w", err)
 	}
 	return &metrics{
 		registry: registry,
-		provider: sdk.NewMeterProvider(sdk.WithReader(exporter), sdk.WithCardinalityLimit(series)),
+		provider: sdk.NewMeterProvider(sdk.WithReader(exporter), sdk.WithCardinalityLimit(cfg.MetricSeries),
+			sdk.WithResource(resource.NewSchemaless(
+				attribute.String("service.name", "taskring"),
+				attribute.String("service.version", cfg.Version),
+				attribute.String("service.instance.id", cfg.Name),
+			))),
 	}, nil
 }
 

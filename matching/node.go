@@ -171,13 +171,13 @@ func (n *Node) openStore() (engine.Store, error) {
 	began := time.Now()
 	commits := n.commitSettings()
 	s, err := pebble.Open(pebble.Options{
-		Dir: n.cfg.DataDir, Logger: n.cfg.Logger, OnFatal: n.cfg.OnStoreBroken,
+		Dir: absolute(n.cfg.DataDir), Logger: n.cfg.Logger, OnFatal: n.cfg.OnStoreBroken,
 		CommitDeadline: func() time.Duration { return commits().Deadline },
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.cfg.Logger.Info("the store is open", "dir", n.cfg.DataDir, "took", time.Since(began))
+	n.cfg.Logger.Info("the store is open", "dir", absolute(n.cfg.DataDir), "took", time.Since(began))
 	return s, nil
 }
 
@@ -191,7 +191,7 @@ func (n *Node) build() (err error) {
 	if n.httpL, err = tcp.Listen(context.Background(), "tcp", cfg.HTTPAddr); err != nil {
 		return fmt.Errorf("the HTTP address cannot be taken: %w", err)
 	}
-	if n.metrics, err = newMetrics(cfg.MetricSeries); err != nil {
+	if n.metrics, err = newMetrics(cfg); err != nil {
 		return err
 	}
 	if err = n.openSettings(); err != nil {
@@ -202,7 +202,7 @@ func (n *Node) build() (err error) {
 			return err
 		}
 	}
-	n.holder = task.Holder{Node: cfg.Name, RunID: rand.Text(), Address: n.GRPCAddr()}
+	n.holder = task.Holder{Node: cfg.Name, RunID: rand.Text(), Address: advertised(cfg.GRPCAddr, n.grpcL.Addr())}
 	n.engine, err = engine.New(engine.Config{
 		Store: n.store, Holder: n.holder, Logger: cfg.Logger, Meter: n.metrics.meter(),
 		Commit:   commit.Config{Lanes: cfg.CommitLanes, Settings: n.commitSettings()},

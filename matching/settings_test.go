@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -389,37 +384,5 @@ func TestNodeDescribesItself(t *testing.T) {
 	}
 	if _, err := h.DescribeNode(t.Context(), &matchingpb.DescribeNodeRequest{IncludePartitions: true, PageToken: "?"}); !errors.Is(err, task.Invalid) {
 		t.Errorf("a bad page token: %v", err)
-	}
-}
-
-// TestRefusalsNameSettings: whatever looks like a key in a text of this server is
-// a setting that there is.
-func TestRefusalsNameSettings(t *testing.T) {
-	r := registry(t)
-	key := regexp.MustCompile(`\bmatching\.[a-z]+[A-Z][A-Za-z]+`)
-	named := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "matchingpb") {
-			return err
-		}
-		syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(syntax, func(node ast.Node) bool {
-			if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING {
-				for _, k := range key.FindAllString(text.Value, -1) {
-					named[k] = true
-					if _, err := r.Find(k); err != nil {
-						t.Errorf("%s: %v", path, err)
-					}
-				}
-			}
-			return true
-		})
-		return nil
-	})
-	if err != nil || len(named) < 20 || !named["matching.maxPendingItems"] {
-		t.Errorf("%d keys are named: %v", len(named), err)
 	}
 }

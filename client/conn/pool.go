@@ -36,8 +36,8 @@ type Options struct {
 	Ping time.Duration
 	// PingTimeout is how long the answer may take, default 10 s.
 	PingTimeout time.Duration
-	// MaxMessageBytes bounds what is received in one message, default 64 MiB.
-	// What is sent is bounded by the receiver.
+	// MaxMessageBytes bounds what is received in one message, default 64 MiB. Dial
+	// options cannot raise it. What is sent is bounded by the receiver.
 	MaxMessageBytes int
 }
 
@@ -86,11 +86,12 @@ func New(options Options) *Pool {
 	if err != nil {
 		buffers = mem.DefaultBufferPool() // never: the sizes above are valid
 	}
-	// A node that restarts is back within a second or two: the gaps between
+	// A node that restarts is back within a second or two, and its clients must not
+	// all come at one moment. The gaps between
 	// attempts to connect stay shorter than what callers are ready to wait
 	// (retry.MaxFailed back-offs, 1.6 s at least).
 	params := grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.4, MaxDelay: 500 * time.Millisecond},
 		MinConnectTimeout: 5 * time.Second,
 	}
 	p.dial = append([]grpc.DialOption{
@@ -98,7 +99,8 @@ func New(options Options) *Pool {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(params),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: p.options.Ping, Timeout: p.options.PingTimeout, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(p.options.MaxMessageBytes)),
+		// As a call option it would be made anew for each call.
+		grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"methodConfig":[{"name":[{}],"maxResponseMessageBytes":%d}]}`, p.options.MaxMessageBytes)),
 		grpc.WithIdleTimeout(0), // the pool itself closes what is unused
 	}, options.Dial...)
 	p.done.Add(1)

@@ -76,9 +76,9 @@ func (t *table[Q]) get(ctx context.Context, p partition.ID, wait bool) (Q, error
 	}
 	if wait {
 		var cancel context.CancelFunc
-		timeout := t.timeout()
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout,
-			fmt.Errorf("the store has not answered for %v: %w", timeout, context.DeadlineExceeded))
+		patience := t.timeout() * 11 / 10
+		ctx, cancel = context.WithTimeoutCause(ctx, patience,
+			fmt.Errorf("the store has not answered for %v: %w", patience, context.DeadlineExceeded))
 		defer cancel()
 	}
 	for {

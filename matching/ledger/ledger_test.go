@@ -67,6 +67,19 @@ func TestAdmitNamesTheLimit(t *testing.T) {
 	}
 }
 
+// TestAdmitTakesWhatIsAlone: a batch that is larger than a limit would be
+// refused for ever, so it is taken when nothing else is on its way.
+func TestAdmitTakesWhatIsAlone(t *testing.T) {
+	l := newLedger(Limits{PendingItems: 3, PendingBytes: 1000})
+	if err := l.Admit(10, 5000); err != nil {
+		t.Errorf("alone: %v", err)
+	}
+	l.addOne(&task.Task{})
+	if err := l.Admit(10, 500); err == nil {
+		t.Error("beside another: not refused")
+	}
+}
+
 func TestExhaustedWhenIDsAreUsedUp(t *testing.T) {
 	l := newLedger(Limits{})
 	l.seq = maxSeq - 1

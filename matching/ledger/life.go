@@ -29,7 +29,7 @@ func (l *Ledger) Admit(items, bytes int) error {
 		return l.closingErr()
 	case l.seq+uint64(items) > maxSeq:
 		return task.Errorf(task.NotReady, "partition %s has used up the ids of epoch %d and must be loaded again", l.partition, l.epoch)
-	case l.pending.items+items > l.limits.PendingItems:
+	case l.pending.items > 0 && l.pending.items+items > l.limits.PendingItems:
 		return quota("matching.maxPendingItems", "%d adds wait for the store already, the limit is %d", l.pending.items, l.limits.PendingItems)
 	case l.pending.bytes > 0 && l.pending.bytes+bytes > l.limits.PendingBytes:
 		return quota("matching.maxPendingBytes", "adds of %d bytes wait for the store already, the limit is %d", l.pending.bytes, l.limits.PendingBytes)

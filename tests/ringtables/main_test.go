@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -15,5 +16,16 @@ func TestReplaced(t *testing.T) {
 		if _, err := replaced(bad, "a", ""); err == nil || !strings.Contains(err.Error(), "<!-- table a -->") {
 			t.Errorf("%q: error %v does not name what is missing", bad, err)
 		}
+	}
+}
+
+func TestUnknownTable(t *testing.T) {
+	page := t.TempDir() + "/page.md"
+	if err := os.WriteFile(page, []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	if err := run([]string{"-out", page, "-table", "chairs"}, &log); err == nil || !strings.Contains(err.Error(), "chairs") {
+		t.Errorf("error %v does not name the table", err)
 	}
 }

@@ -78,7 +78,8 @@ func TestNoCallFails(t *testing.T) {
 // TestCallsFailWithoutNodes: the simulation sees what it looks for.
 func TestCallsFailWithoutNodes(t *testing.T) {
 	s := drawn(1)
-	s.Nodes, s.Changes = 2, []Change{{At: 5 * time.Second, Dies: []int{0, 1}}}
+	s.Nodes, s.Changes = 2, []Change{{At: time.Second, Dies: []int{0, 1}}}
+	s.Clients, s.Late, s.Length = 2, 0, 1200*time.Millisecond
 	f, err := Play(s, 1)
 	if err != nil || f.Failed == 0 || f.Failed == f.Calls {
 		t.Errorf("%+v, %v: want calls that fail once nobody lives", f, err)

@@ -84,7 +84,7 @@ func advise(err error, addresses []string) (Code, string) {
 	case task.StaleCounts:
 		return NotFound, "`taskring partition list` shows the partitions of the queue"
 	case task.NotReady, task.PartitionClosing, task.NotOwner, task.Draining:
-		return Unavailable, "it passes; try again, and look at the node's log and at its /readyz when it does not"
+		return Unavailable, "try again; when that does not help, is a node running there, and what does its /readyz say?"
 	case task.StoreUnavailable, task.DiskWatermark:
 		return Unavailable, "the node's store does not take writes; look at the node's log and at its /readyz"
 	case task.OutcomeUnknown:

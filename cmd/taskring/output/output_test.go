@@ -112,3 +112,19 @@ func TestBufferIsNoTerminal(t *testing.T) {
 		t.Error("a buffer passes for a terminal")
 	}
 }
+
+func TestUntilAndCount(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	if got := Until(timestamppb.New(now.Add(90*time.Second)), now); got != "1m30s" {
+		t.Errorf("in 90 s is %q", got)
+	}
+	if got := Until(timestamppb.New(now.Add(-time.Second)), now); got != Now {
+		t.Errorf("what was due is due %q", got)
+	}
+	if Until(nil, now) != "-" {
+		t.Error("what is unset is not shown as such")
+	}
+	if a, b, c := Count(0, "task"), Count(1, "task"), Count(2, "task"); a != "0 tasks" || b != "1 task" || c != "2 tasks" {
+		t.Errorf("%s, %s, %s", a, b, c)
+	}
+}

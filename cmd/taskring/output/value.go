@@ -63,6 +63,29 @@ func Round(d time.Duration) time.Duration {
 // Int returns n in decimal.
 func Int(n int64) string { return strconv.FormatInt(n, 10) }
 
+// Count says how many things of a kind n is: "1 task", "2 tasks".
+func Count(n int64, kind string) string {
+	if n == 1 {
+		return "1 " + kind
+	}
+	return Int(n) + " " + kind + "s"
+}
+
+// Now is what [Until] returns for a time that has come.
+const Now = "now"
+
+// Until returns how long after now t is, as people read it; [Now] when it is
+// not, "-" when unset.
+func Until(t *timestamppb.Timestamp, now time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	if d := t.AsTime().Sub(now); d > 0 {
+		return Round(d).String()
+	}
+	return Now
+}
+
 // Rate returns a rate per second with one decimal.
 func Rate(r float64) string { return strconv.FormatFloat(r, 'f', 1, 64) }
 

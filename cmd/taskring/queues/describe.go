@@ -62,7 +62,7 @@ func printDescription(w io.Writer, d *matchingpb.DescribeTaskQueueResponse) erro
 	q := d.GetTaskQueue()
 	head := [][2]string{
 		{"queue", q.GetNamespace() + "/" + q.GetName() + " (" + typeName(q.GetType()) + ")"},
-		{"partitions", fmt.Sprintf("%d read, %d written", d.GetCounts().GetRead(), d.GetCounts().GetWrite())},
+		{"partitions", countsLine(d.GetCounts())},
 	}
 	pairs := slices.Concat(head, statsPairs(d.GetStats()))
 	for _, m := range d.GetMissing() {
@@ -77,14 +77,23 @@ func printDescription(w io.Writer, d *matchingpb.DescribeTaskQueueResponse) erro
 	return printPollers(w, d.GetPollers())
 }
 
+// countsLine says how many partitions a queue has.
+func countsLine(c *matchingpb.PartitionCounts) string {
+	return fmt.Sprintf("read from %d, written to %d", c.GetRead(), c.GetWrite())
+}
+
 func statsPairs(s *matchingpb.QueueStats) [][2]string {
 	oldest := ""
 	if s.GetOldestReadyAt() != nil {
 		oldest = ", the oldest for " + output.Ago(s.GetOldestReadyAt(), time.Now())
 	}
+	next := ""
+	if s.GetNextDueAt() != nil {
+		next = ", the next due in " + output.Until(s.GetNextDueAt(), time.Now())
+	}
 	pairs := [][2]string{
 		{"ready", output.Int(s.GetReady()) + oldest},
-		{"scheduled", output.Int(s.GetScheduled())},
+		{"scheduled", output.Int(s.GetScheduled()) + next},
 		{"leased", output.Int(s.GetLeased())},
 		{"dead", output.Int(s.GetDead())},
 		{"added/s", output.Rate(s.GetAddRate())},
@@ -119,7 +128,7 @@ func printPartitions(w io.Writer, partitions []*matchingpb.PartitionDescription,
 	}
 	return output.WriteTable(w, []output.Column{
 		{Title: "PART", Right: true}, {Title: "LOADED"}, {Title: "EPOCH", Right: true},
-		{Title: "READY", Right: true}, {Title: "LATER", Right: true}, {Title: "LEASED", Right: true},
+		{Title: "READY", Right: true}, {Title: "SCHED", Right: true}, {Title: "LEASED", Right: true},
 		{Title: "DEAD", Right: true}, {Title: "POLLS", Right: true}, {Title: "NODE", Cut: true}, {Title: "ADDRESS", Cut: true},
 	}, rows)
 }

@@ -110,7 +110,7 @@ func printQueues(w io.Writer, format output.Format, queues []*matchingpb.TaskQue
 	}
 	return output.WriteTable(w, []output.Column{
 		{Title: "NAMESPACE", Cut: true}, {Title: "NAME", Cut: true}, {Title: "TYPE"}, {Title: "PARTS", Right: true},
-		{Title: "READY", Right: true}, {Title: "LATER", Right: true}, {Title: "LEASED", Right: true},
+		{Title: "READY", Right: true}, {Title: "SCHED", Right: true}, {Title: "LEASED", Right: true},
 		{Title: "DEAD", Right: true}, {Title: "OLDEST", Right: true},
 	}, rows)
 }

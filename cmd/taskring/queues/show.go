@@ -12,6 +12,7 @@ type shownStats struct {
 	Leased        int64   `json:"leased"`
 	Dead          int64   `json:"dead"`
 	OldestReadyAt string  `json:"oldest_ready_at,omitempty"`
+	NextDueAt     string  `json:"next_due_at,omitempty"`
 	AddRate       float64 `json:"add_rate"`
 	DispatchRate  float64 `json:"dispatch_rate"`
 	WaitingPolls  int64   `json:"waiting_polls"`
@@ -87,7 +88,8 @@ func shownStatsOf(s *matchingpb.QueueStats) *shownStats {
 	}
 	return &shownStats{
 		Ready: s.GetReady(), Scheduled: s.GetScheduled(), Leased: s.GetLeased(), Dead: s.GetDead(),
-		OldestReadyAt: output.Time(s.GetOldestReadyAt()), AddRate: s.GetAddRate(), DispatchRate: s.GetDispatchRate(),
+		OldestReadyAt: output.Time(s.GetOldestReadyAt()), NextDueAt: output.Time(s.GetNextDueAt()),
+		AddRate: s.GetAddRate(), DispatchRate: s.GetDispatchRate(),
 		WaitingPolls: s.GetWaitingPolls(), RateLimited: s.GetRateLimited(), Estimated: s.GetEstimated(),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/cmd/taskring/env"
 	"github.com/taskring/taskring/cmd/taskring/exit"
+	"github.com/taskring/taskring/cmd/taskring/usage"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
@@ -52,16 +53,15 @@ func (f *Flags) AddNamespace(cmd *cobra.Command, usage string) {
 func (f *Flags) AddQueue(cmd *cobra.Command) {
 	f.AddAddress(cmd)
 	f.AddNamespace(cmd, "namespace of the task queue")
-	cmd.Flags().StringVar(&f.Queue, "queue", "", "name of the task queue")
+	cmd.Flags().StringVar(&f.Queue, "queue", "", "name of the task queue (required)")
+	f.completeQueue(cmd)
 	f.AddType(cmd, partition.Activity.String())
 }
 
 // AddType adds --type to a command.
 func (f *Flags) AddType(cmd *cobra.Command, unset string) {
 	cmd.Flags().StringVar(&f.Type, "type", unset, "task type: activity or workflow")
-	_ = cmd.RegisterFlagCompletionFunc("type", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{partition.Activity.String(), partition.Workflow.String()}, cobra.ShellCompDirectiveNoFileComp
-	})
+	usage.Words(cmd, "type", partition.Activity.String(), partition.Workflow.String())
 }
 
 // TaskQueue returns the queue that the flags name, or says what is wrong with it.
@@ -88,6 +88,9 @@ func (f *Flags) Dial(logger *slog.Logger) (*client.Client, error) { return f.Dia
 func (f *Flags) DialWith(logger *slog.Logger, options ...grpc.DialOption) (*client.Client, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
+	}
+	if len(f.Addresses) == 0 {
+		return nil, exit.Usagef("--address is empty; it has to be HOST:PORT, such as %s", DefaultAddress)
 	}
 	for _, address := range f.Addresses {
 		if err := CheckAddress("--address", address); err != nil {
@@ -120,6 +123,18 @@ func (f *Flags) EachNode(visit func(address string, c *client.Client) error) err
 		}
 	}
 	return nil
+}
+
+// CheckListen refuses what no server can listen at, as the value of a flag. Port
+// 0 takes a free port, no host is every interface.
+func CheckListen(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		if _, err = strconv.ParseUint(port, 10, 16); err == nil {
+			return nil
+		}
+	}
+	return exit.Usagef("%s %q is not HOST:PORT, such as %s", flag, address, DefaultAddress)
 }
 
 // CheckAddress refuses what is not HOST:PORT, as the value of a flag.

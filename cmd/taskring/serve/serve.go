@@ -40,7 +40,8 @@ The HTTP address serves /livez, /readyz and /metrics. Port 0 takes a free port.
 
 SIGINT and SIGTERM: the node answers what runs, ends waiting polls, stores what
 is decided and ends, all within --shutdown-timeout. A second signal ends it at
-once; what was acknowledged is safe in any case.
+once; what was acknowledged is safe in any case. So does the first one while the
+store is still being opened.
 
 Everything else is tuned while the node runs, by the file of --dynamic-config:
 see docs/configuration.md, and ` + "`taskring config`" + ` to check it.
@@ -77,7 +78,7 @@ func Command(version string) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.config.DataDir, "data-dir", matching.DefaultDataDir, "directory of the store; it is made when missing")
-	flags.StringVar(&s.config.GRPCAddr, "grpc-addr", matching.DefaultGRPCAddr, "HOST:PORT of the service")
+	flags.StringVar(&s.config.GRPCAddr, "grpc-addr", matching.DefaultGRPCAddr, "HOST:PORT of the service; with 0.0.0.0 or [::] clients are told the host's name")
 	flags.StringVar(&s.config.HTTPAddr, "http-addr", matching.DefaultHTTPAddr, "HOST:PORT of /livez, /readyz and /metrics")
 	flags.StringVar(&s.config.Name, "node-name", "", "stable name of the node; the host's name when not given")
 	flags.DurationVar(&s.shutdownTimeout, "shutdown-timeout", matching.DefaultStopTimeout, "how long a node that is told to stop may take")
@@ -101,7 +102,11 @@ func (s *serving) run(cmd *cobra.Command) error {
 	s.config.DynamicConfig = matching.DynamicConfig{
 		Path: s.dynamic.Path, StartOnDefaults: s.dynamic.StartOnDefaults(), Registry: dynamic.Registry(),
 	}
-	node, err := matching.New(s.config)
+	node, err := await(cmd.Context(), func() (*matching.Node, error) { return matching.New(s.config) })
+	if cmd.Context().Err() != nil && node == nil {
+		logger.Info("a signal ends the node before it was ready")
+		return nil
+	}
 	if err != nil {
 		return s.explain(err)
 	}
@@ -116,9 +121,30 @@ func (s *serving) run(cmd *cobra.Command) error {
 	return errors.Join(err, node.Stop(ctx))
 }
 
+// await returns what open returns, or nothing when the context ends first: opening a
+// store takes as long as its recovery, and what is being opened may be left to
+// the end of the process at any time.
+func await(ctx context.Context, open func() (*matching.Node, error)) (*matching.Node, error) {
+	type result struct {
+		node *matching.Node
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		node, err := open()
+		results <- result{node, err}
+	}()
+	select {
+	case r := <-results:
+		return r.node, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // newRouter gives the node the client that routes what names no partition.
 func newRouter(node *matching.Node, logger *slog.Logger) (*client.Client, error) {
-	address := node.GRPCAddr()
+	address := node.Holder().Address // as other nodes say it
 	c, err := client.NewClient(client.Options{
 		Addresses: []string{address}, Identity: node.Holder().Node, Logger: logger, Dynamic: node.Settings(),
 		Direct: func(to string) matchingpb.MatchingServiceServer {
@@ -150,7 +176,7 @@ func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Lo
 
 // explain adds to why a node cannot begin what to do about it.
 func (s *serving) explain(err error) error {
-	hint := ""
+	code, hint := exit.Failure, ""
 	_, mistakes := errors.AsType[dynamicconfig.Problems](err)
 	switch {
 	case mistakes:
@@ -158,6 +184,8 @@ func (s *serving) explain(err error) error {
 			"--dynamic-config-on-error=defaults starts without it"
 	case errors.Is(err, syscall.EADDRINUSE):
 		hint = "another process listens there; stop it, or choose other ones with --grpc-addr and --http-addr"
+	case errors.Is(err, syscall.ENOSPC):
+		code, hint = exit.StoreBroken, "make room on the disk of --data-dir and start again; what was acknowledged is safe"
 	}
-	return &exit.Error{Code: exit.Failure, Err: fmt.Errorf("the node cannot start: %w", err), Hint: hint}
+	return &exit.Error{Code: code, Err: fmt.Errorf("the node cannot start: %w", err), Hint: hint}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
+	"github.com/taskring/taskring/cmd/taskring/usage"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/wire"
 )
@@ -41,6 +42,7 @@ func addCommand() *cobra.Command {
 	}
 	a.remote.AddQueue(cmd)
 	a.task.add(cmd.Flags())
+	usage.Words(cmd, "durability", Durabilities()...)
 	a.format = output.Flag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&a.payload, "payload", "", "what the worker gets")
@@ -59,10 +61,10 @@ func (a *adding) check(flags *pflag.FlagSet) error {
 		}
 	}
 	switch {
-	case sources != 1:
-		return exit.Usagef("exactly one of --payload, --payload-file and --lines has to be given, not %d", sources)
-	case a.lines && a.task.requestID != "":
-		return exit.Usagef("--request-id names one task and cannot stand with --lines")
+	case sources == 0:
+		return exit.Usagef("there is nothing to add: give --payload, --payload-file or --lines")
+	case sources > 1:
+		return exit.Usagef("only one of --payload, --payload-file and --lines can be given")
 	case a.outstanding < 1:
 		return exit.Usagef("--outstanding %d has to be at least 1", a.outstanding)
 	}
@@ -124,18 +126,13 @@ func (a *adding) read(stdin io.Reader) ([]byte, error) {
 type addedTask struct {
 	ID        output.ID `json:"id"`
 	Partition int32     `json:"partition"`
-	Duplicate bool      `json:"duplicate,omitempty"`
 }
 
 func (a *adding) print(w io.Writer, reply *matchingpb.AddTaskResponse) error {
 	if *a.format == output.JSON {
-		return output.Line(w, addedTask{output.ID(reply.GetId()), reply.GetPartition(), reply.GetDuplicate()})
+		return output.Line(w, addedTask{output.ID(reply.GetId()), reply.GetPartition()})
 	}
-	verb := "added"
-	if reply.GetDuplicate() {
-		verb = "found, added before with this request id:"
-	}
-	if _, err := fmt.Fprintf(w, "%s task %d in partition %d\n", verb, reply.GetId(), reply.GetPartition()); err != nil {
+	if _, err := fmt.Fprintf(w, "added task %d in partition %d\n", reply.GetId(), reply.GetPartition()); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/output"
@@ -67,10 +68,13 @@ func printTask(w io.Writer, format output.Format, t *matchingpb.TaskDescription)
 		{"state", stateName(t.GetState())},
 		{"priority", strconv.Itoa(int(t.GetOptions().GetPriority()))},
 		{"added", output.Time(t.GetAddedAt()) + " (" + output.Ago(t.GetAddedAt(), now) + " ago)"},
-		{"due", output.Time(t.GetDueAt())},
+		{"durability", durabilityName(t.GetOptions().GetDurability())},
+		{"due", due(t, now)},
 		{"expires", output.Time(t.GetExpiresAt())},
 		{"attempts", strconv.FormatUint(uint64(t.GetAttempts()), 10)},
+		{"max attempts", maxAttempts(t.GetOptions().GetMaxAttempts())},
 		{"deliveries", strconv.FormatUint(uint64(t.GetDeliveries()), 10)},
+		{"lease", leaseOf(t)},
 		{"worker", t.GetLease().GetIdentity()},
 		{"lease left", output.Span(t.GetLease().GetRemaining())},
 		{"last failure", output.Text([]byte(t.GetLastFailure()))},
@@ -82,4 +86,38 @@ func printTask(w io.Writer, format output.Format, t *matchingpb.TaskDescription)
 	}
 	pairs = append(pairs, [2]string{"payload", output.Text(t.GetPayload())})
 	return output.WriteFields(w, pairs)
+}
+
+// nodesSetting stands where a task goes by what the node is set to.
+const nodesSetting = "the node's setting"
+
+func maxAttempts(n int32) string {
+	if n == 0 {
+		return nodesSetting
+	}
+	return strconv.Itoa(int(n))
+}
+
+// leaseOf is how long a worker of the task has without a sign of life: that of
+// its worker, if it has one, else its own.
+func leaseOf(t *matchingpb.TaskDescription) string {
+	for _, d := range []*durationpb.Duration{t.GetLease().GetLeaseDuration(), t.GetOptions().GetLeaseDuration()} {
+		if d.AsDuration() > 0 {
+			return d.AsDuration().String()
+		}
+	}
+	return nodesSetting
+}
+
+// due is when the task is due and, while it waits for that, in what time.
+func due(t *matchingpb.TaskDescription, now time.Time) string {
+	at := output.Time(t.GetDueAt())
+	switch in := dueIn(t, now); in {
+	case "":
+		return at
+	case output.Now:
+		return at + " (now)"
+	default:
+		return at + " (in " + in + ")"
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/matching/matchingpb"
+	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
 )
@@ -36,29 +38,47 @@ func (a *adding) report(w io.Writer, done account, err error) error {
 	var printed error
 	if *a.format == output.JSON {
 		printed = output.Line(w, done)
-	} else if _, e := fmt.Fprintf(w, "added %d tasks to %s\n", done.Added, a.remote.Queue); e != nil {
+	} else if _, e := fmt.Fprintf(w, "added %s to %s\n", output.Count(done.Added, "task"), a.remote.Queue); e != nil {
 		printed = fmt.Errorf("writing the result: %w", e)
 	}
 	if err == nil {
 		return printed
 	}
 	err = a.remote.Explain(err, fmt.Sprintf("adding line %d", done.Resume))
-	return &exit.Error{Code: exit.Of(err), Err: err, Hint: resumeHint(done)}
+	return &exit.Error{Code: exit.Of(err), Err: err, Hint: resumeHint(done, errors.Is(err, task.Invalid))}
 }
 
-func resumeHint(done account) string {
-	hint := fmt.Sprintf("lines 1 to %d are surely added; go on from line %d: tail -n +%d FILE | taskring task add --lines ...",
-		done.Resume-1, done.Resume, done.Resume)
-	if done.Resume == 1 {
-		hint = "no line from the start is surely added; go on from line 1"
+// resumeHint says what was added and where to go on; bad says that the line to go
+// on from can never be added as it is.
+func resumeHint(done account, bad bool) string {
+	var hints []string
+	switch {
+	case done.Resume == 2:
+		hints = append(hints, "line 1 is surely added")
+	case done.Resume > 2:
+		hints = append(hints, fmt.Sprintf("lines 1 to %d are surely added", done.Resume-1))
+	default:
+		hints = append(hints, "no line from the start is surely added")
+	}
+	if bad {
+		hints = append(hints, fmt.Sprintf("mend line %d and go on from it, or skip it and go on from line %d: %s",
+			done.Resume, done.Resume+1, goOn(done.Resume+1)))
+	} else {
+		hints = append(hints, fmt.Sprintf("go on from line %d: %s", done.Resume, goOn(done.Resume)))
 	}
 	if done.Behind > 0 {
-		hint += fmt.Sprintf("\nof the lines behind it %d were added too; they will come twice", done.Behind)
+		hints = append(hints, fmt.Sprintf("%s behind line %d were added too: they come twice when they are added again",
+			output.Count(done.Behind, "line"), done.Resume))
 	}
 	if done.Unknown > 0 {
-		hint += fmt.Sprintf("\nof %d lines the answer was lost; they may come twice", done.Unknown)
+		hints = append(hints, fmt.Sprintf("the answer for %s was lost; they may come twice", output.Count(done.Unknown, "line")))
 	}
-	return hint
+	return strings.Join(hints, "\n")
+}
+
+// goOn is the command that adds the lines from one on.
+func goOn(line int64) string {
+	return fmt.Sprintf("tail -n +%d FILE | taskring task add --lines ...", line)
 }
 
 // sender adds lines in batches.

@@ -21,18 +21,16 @@ type taskFlags struct {
 	maxAttempts int32
 	headers     []string
 	durability  string
-	requestID   string
 }
 
 func (f *taskFlags) add(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.priority, "priority", 3, "1 (first) to 5 (last)")
-	flags.DurationVar(&f.delay, "delay", 0, "hand the task out after this time at the earliest")
+	flags.DurationVar(&f.delay, "delay", 0, "hand the task out after this time at the earliest, such as 90s or 48h; 365 days at most unless the node says otherwise")
 	flags.DurationVar(&f.expiry, "expiry", 0, "drop the task when no worker took it within this time; 0 is never")
 	flags.DurationVar(&f.lease, "lease", 0, "time a worker has without a sign of life; 0 is the node's setting, 30s by default")
-	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "failures before the task becomes a dead letter; 0 is the node's setting")
+	flags.Int32Var(&f.maxAttempts, "max-attempts", 0, "attempts until a task that fails becomes a dead letter; 0 is the node's setting, 25 by default")
 	flags.StringArrayVar(&f.headers, "header", nil, "NAME=VALUE that travels with the task; may be repeated")
 	flags.StringVar(&f.durability, "durability", "durable", "durable: on disk before it is acknowledged; hand-off: a waiting worker is enough")
-	flags.StringVar(&f.requestID, "request-id", "", "a repeated add with the same id adds nothing; not with --lines")
 }
 
 func (f *taskFlags) options(flags *pflag.FlagSet) (*matchingpb.TaskOptions, error) {
@@ -41,7 +39,7 @@ func (f *taskFlags) options(flags *pflag.FlagSet) (*matchingpb.TaskOptions, erro
 		return nil, err
 	}
 	o := &matchingpb.TaskOptions{
-		Priority: f.priority, MaxAttempts: f.maxAttempts, Durability: durability, RequestId: f.requestID,
+		Priority: f.priority, MaxAttempts: f.maxAttempts, Durability: durability,
 	}
 	if flags.Changed("priority") && f.priority == 0 {
 		return nil, exit.Usagef("--priority 0 is not one of 1 (first) to 5 (last)")
@@ -74,10 +72,27 @@ func (f *taskFlags) options(flags *pflag.FlagSet) (*matchingpb.TaskOptions, erro
 // ParseDurability reads the value of a --durability flag.
 func ParseDurability(s string) (matchingpb.Durability, error) {
 	switch s {
-	case "durable":
+	case durable:
 		return matchingpb.Durability_DURABILITY_DURABLE, nil
-	case "hand-off":
+	case handOff:
 		return matchingpb.Durability_DURABILITY_HAND_OFF, nil
 	}
-	return 0, exit.Usagef("--durability %q is not one of durable, hand-off", s)
+	return 0, exit.Usagef("--durability %q is not one of %s", s, strings.Join(Durabilities(), ", "))
+}
+
+// The values of --durability.
+const (
+	durable = "durable"
+	handOff = "hand-off"
+)
+
+// Durabilities returns the values of a --durability flag.
+func Durabilities() []string { return []string{durable, handOff} }
+
+// durabilityName returns a durability as flags and tables have it.
+func durabilityName(d matchingpb.Durability) string {
+	if d == matchingpb.Durability_DURABILITY_HAND_OFF {
+		return handOff
+	}
+	return durable
 }

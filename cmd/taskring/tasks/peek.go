@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
+	"github.com/taskring/taskring/cmd/taskring/usage"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
@@ -39,6 +41,7 @@ func peekCommand() *cobra.Command {
 	p.remote.AddQueue(cmd)
 	p.format = output.Flag(cmd)
 	cmd.Flags().StringSliceVar(&p.states, "state", nil, "ready, scheduled, leased or dead, several with commas; all but dead when not given")
+	usage.Words(cmd, "state", stateNames()...)
 	cmd.Flags().IntVar(&p.limit, "limit", 20, "tasks to show at most; 0 shows all")
 	return cmd
 }
@@ -93,11 +96,42 @@ func (p *peeking) pages(cmd *cobra.Command, c matchingpb.MatchingServiceClient, 
 	}
 }
 
+// Titles of the columns that are printed when they say something.
+const (
+	titleDue    = "DUE IN"
+	titleReason = "REASON"
+)
+
 func taskColumns() []output.Column {
 	return []output.Column{
 		{Title: "ID", Right: true}, {Title: "PART", Right: true}, {Title: "STATE"}, {Title: "PRIO", Right: true},
-		{Title: "TRIES", Right: true}, {Title: "AGE", Right: true}, {Title: "PAYLOAD", Cut: true},
+		{Title: "TRIES", Right: true}, {Title: "AGE", Right: true}, {Title: titleDue, Right: true},
+		{Title: titleReason, Cut: true}, {Title: "PAYLOAD", Cut: true},
 	}
+}
+
+// present leaves out the columns that say something of no task of the page:
+// when scheduled ones are due, and why dead ones died.
+func present(columns []output.Column, rows [][]string) ([]output.Column, [][]string) {
+	for i := len(columns) - 1; i >= 0; i-- {
+		optional := columns[i].Title == titleDue || columns[i].Title == titleReason
+		if !optional || slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" }) {
+			continue
+		}
+		columns = slices.Delete(columns, i, i+1)
+		for j := range rows {
+			rows[j] = slices.Delete(rows[j], i, i+1)
+		}
+	}
+	return columns, rows
+}
+
+// dueIn is when a scheduled task is due, and for others nothing.
+func dueIn(t *matchingpb.TaskDescription, now time.Time) string {
+	if t.GetState() != matchingpb.TaskState_TASK_STATE_SCHEDULED {
+		return ""
+	}
+	return output.Until(t.GetDueAt(), now)
 }
 
 // printTasks prints a page. A table shows its titles even when there is no task
@@ -120,10 +154,11 @@ func printTasks(w io.Writer, format output.Format, tasks []*matchingpb.TaskDescr
 		rows = append(rows, []string{
 			output.ID(t.GetId()).String(), strconv.Itoa(int(t.GetPartition().GetPartition())), stateName(t.GetState()),
 			strconv.Itoa(int(t.GetOptions().GetPriority())), strconv.FormatUint(uint64(t.GetAttempts()), 10),
-			output.Ago(t.GetAddedAt(), now), output.Text(t.GetPayload()),
+			output.Ago(t.GetAddedAt(), now), dueIn(t, now), output.Text([]byte(t.GetDeadReason())), output.Text(t.GetPayload()),
 		})
 	}
-	return output.WriteTable(w, taskColumns(), rows)
+	columns, rows := present(taskColumns(), rows)
+	return output.WriteTable(w, columns, rows)
 }
 
 // stateName returns a state as flags and tables have it: "ready".
@@ -131,12 +166,15 @@ func stateName(s matchingpb.TaskState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "TASK_STATE_"))
 }
 
+// stateNames returns the values of --state.
+func stateNames() []string { return []string{"ready", "scheduled", "leased", "dead"} }
+
 func parseStates(names []string) ([]matchingpb.TaskState, error) {
 	var states []matchingpb.TaskState
 	for _, name := range names {
 		value, ok := matchingpb.TaskState_value["TASK_STATE_"+strings.ToUpper(name)]
 		if !ok || value == 0 {
-			return nil, exit.Usagef("--state %q is not one of ready, scheduled, leased, dead", name)
+			return nil, exit.Usagef("--state %q is not one of %s", name, strings.Join(stateNames(), ", "))
 		}
 		states = append(states, matchingpb.TaskState(value))
 	}

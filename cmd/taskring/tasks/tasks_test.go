@@ -337,12 +337,12 @@ func options(t *testing.T, args ...string) (*matchingpb.TaskOptions, error) {
 
 func TestTaskOptions(t *testing.T) {
 	got, err := options(t, "--priority", "1", "--delay", "10m", "--expiry", "1h", "--max-attempts", "4", "--lease", "5s",
-		"--header", "a=b", "--header", "c=d=e", "--durability", "hand-off", "--request-id", "r1")
+		"--header", "a=b", "--header", "c=d=e", "--durability", "hand-off")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.GetPriority() != 1 || got.GetDelay().AsDuration() != 10*time.Minute || got.GetExpiry().AsDuration() != time.Hour ||
-		got.GetMaxAttempts() != 4 || got.GetLeaseDuration().AsDuration() != 5*time.Second || got.GetRequestId() != "r1" ||
+		got.GetMaxAttempts() != 4 || got.GetLeaseDuration().AsDuration() != 5*time.Second ||
 		got.GetHeaders()["a"] != "b" || got.GetHeaders()["c"] != "d=e" ||
 		got.GetDurability() != matchingpb.Durability_DURABILITY_HAND_OFF {
 		t.Errorf("got %v", got)

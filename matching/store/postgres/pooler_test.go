@@ -10,8 +10,7 @@ import (
 // throughPooler returns the options for a store behind a pooler.
 func throughPooler(t *testing.T, o Options) Options {
 	t.Helper()
-	host, rest, _ := strings.Cut(o.DSN, " ")
-	_ = host
+	_, rest, _ := strings.Cut(o.DSN, " ") // without the host
 	o.DSN = pg.Pooler(t) + " " + rest
 	o.Pooler = true
 	return o

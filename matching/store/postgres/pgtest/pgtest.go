@@ -124,9 +124,12 @@ func (s *Server) PID() int {
 }
 
 // Log returns the end of the server's log.
-func (s *Server) Log() string {
+func (s *Server) Log() string { return tail(filepath.Join(s.Dir(), "log")) }
+
+// tail returns the end of a file, or why there is none.
+func tail(path string) string {
 	const most = 4 << 10
-	text, err := os.ReadFile(filepath.Join(s.Dir(), "log"))
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}

@@ -28,13 +28,16 @@ func (s *Server) Pooler(tb testing.TB, settings ...string) string {
 		tb.Fatal(err)
 	}
 	config := filepath.Join(dir, "pgbouncer.ini")
+	users := filepath.Join(dir, "users")
 	lines := append([]string{
 		"[databases]", "* = host=" + s.mu.dir + " port=" + port,
 		"[pgbouncer]", "pool_mode = transaction", "listen_addr =", "listen_port = " + port,
-		"unix_socket_dir = " + dir, "auth_type = any", "default_pool_size = 4",
+		"unix_socket_dir = " + dir, "auth_type = trust", "auth_file = " + users, "default_pool_size = 4",
 	}, settings...)
-	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil { //nolint:gosec // another user reads it
-		tb.Fatal(err)
+	for path, text := range map[string]string{config: strings.Join(lines, "\n") + "\n", users: "\"owner\" \"\"\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // another user reads it
+			tb.Fatal(err)
+		}
 	}
 	if s.mu.account != nil {
 		if err := os.Chown(dir, int(s.mu.account.Uid), int(s.mu.account.Gid)); err != nil {
@@ -48,11 +51,9 @@ func (s *Server) Pooler(tb testing.TB, settings ...string) string {
 	s.mu.poolers = append(s.mu.poolers, cmd)
 	host := "host=" + dir
 	if err := awaited("pgbouncer", func(ctx context.Context) error {
-		// It knows no users of its own and takes the server's word for everything.
 		return run(ctx, fmt.Sprintf("%s port=%s user=owner dbname=postgres default_query_exec_mode=exec", host, port), []string{"SELECT 1"})
 	}); err != nil {
-		log, _ := os.ReadFile(filepath.Join(s.mu.dir, "pooler.log")) // it is only shown
-		tb.Fatalf("%v\n%s", err, log)
+		tb.Fatalf("%v\n%s", err, tail(filepath.Join(s.mu.dir, "pooler.log")))
 	}
 	return host
 }
