@@ -25,6 +25,7 @@ help: ## Show this list
 
 .PHONY: build
 build: prepare ## Build bin/taskring
+	@[ -e bin/taskring ] || echo "building bin/taskring (about a minute the first time)"
 	@$(GO) build -o bin/taskring ./cmd/taskring
 
 .PHONY: run
@@ -63,7 +64,7 @@ lint: $(GOLANGCI) ## Lint only
 	@$(GOLANGCI) run ./...
 
 .PHONY: stats
-stats: ## Print sizes, widths and ratios of the code
+stats: ## Print sizes, widths and ratios of the code, and say what each line is
 	@$(GO) run ./tests/arch/stats
 
 # Below: the steps of the targets above.

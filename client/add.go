@@ -43,7 +43,7 @@ func (c *Client) AddTask(ctx context.Context, in *matchingpb.AddTaskRequest, opt
 		return nil, answer(err)
 	}
 	ctx, span := c.span(ctx, "AddTask", target.Queue)
-	a := c.newAdding(target, c.traced(ctx, in))
+	a := c.newAdding(target, c.traced(ctx, in)) //nolint:contextcheck // picking a partition is no call
 	a.sent.options = opts
 	out, err := a.travel(capped(ctx, s.Timeout), s)
 	span.end(err)
@@ -99,6 +99,7 @@ func (a *adding) pick(t *trip) {
 	c := t.client
 	a.counts = c.counts.get(t.id.Queue)
 	t.id.Number, a.estimated = c.pickWrite(t.id.Queue, a.counts.Counts, a.in.GetOptions().GetRequestId())
+	c.metrics.pick("write")
 	a.number = t.id.Number
 	a.target.Namespace, a.target.Name, a.target.Type = t.id.Namespace, t.id.Name, matchingpb.TaskType(t.id.Type)
 	a.target.Partition = &a.number

@@ -25,6 +25,8 @@ type addPart = part[*matchingpb.AddBatch, *matchingpb.AddResult]
 // are not.
 func (c *Client) AddTasks(ctx context.Context, in *matchingpb.AddTasksRequest, opts ...grpc.CallOption) (*matchingpb.AddTasksResponse, error) {
 	s := c.settings()
+	ctx, span := c.span(ctx, "AddTasks", partition.Queue{})
+	defer span.end(nil) // each item has its own outcome
 	ctx, cancel := bounded(ctx, s.Timeout)
 	defer cancel()
 	out := &matchingpb.AddTasksResponse{Seq: in.GetSeq(), Results: make([]*matchingpb.AddResult, len(in.GetBatches()))}

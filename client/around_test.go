@@ -188,22 +188,22 @@ func TestMetricClient(t *testing.T) {
 		if err := reader.Collect(t.Context(), &got); err != nil {
 			t.Fatal(err)
 		}
-		text := ""
+		var text strings.Builder
 		for _, m := range got.ScopeMetrics[0].Metrics {
-			text += m.Name + "\n"
+			text.WriteString(m.Name + "\n")
 			if h, ok := m.Data.(metricdata.Histogram[float64]); ok {
 				for _, p := range h.DataPoints {
-					text += pairs(p.Attributes) + " " + strings.Repeat("x", int(p.Count)) + "\n"
+					text.WriteString(pairs(p.Attributes) + " " + strings.Repeat("x", int(p.Count)) + "\n")
 				}
 			}
 		}
 		for _, want := range []string{
-			"taskring.client.duration\n", "taskring.client.polls.outstanding\n", "taskring.client.counts.cached\n",
+			"taskring.client.duration\n", "taskring.client.polls.outstanding\n", "taskring.client.counts.cached\n", "taskring.client.picks\n",
 			"code=OK method=AddTask namespace=ns queue=orders xx\n",
 			"code=FailedPrecondition method=AddTask namespace=ns queue=orders reason=PAUSED x\n",
 		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("no %q in\n%s", want, text)
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %q in\n%s", want, text.String())
 			}
 		}
 	})
@@ -213,7 +213,7 @@ func TestMetricClient(t *testing.T) {
 }
 
 func pairs(set attribute.Set) string {
-	var all []string
+	all := make([]string, 0, set.Len())
 	for _, kv := range set.ToSlice() {
 		all = append(all, string(kv.Key)+"="+kv.Value.String())
 	}

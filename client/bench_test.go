@@ -44,7 +44,7 @@ func (e *echo) AddTasks(_ context.Context, in *matchingpb.AddTasksRequest) (*mat
 }
 
 // newEcho returns a client and a bare stub of the same server.
-func newEcho(b *testing.B) (*Client, matchingpb.MatchingServiceClient) {
+func newEcho(b testing.TB) (*Client, matchingpb.MatchingServiceClient) {
 	b.Helper()
 	w := &world{parts: map[string]*served{}}
 	p := &served{server: grpc.NewServer(), listener: newListener()}
@@ -159,7 +159,7 @@ func BenchmarkJointAdds(b *testing.B) {
 
 // newRouting returns a client that knows 100 nodes and spreads by 8, and a queue of
 // 128 partitions whose counts a node reported.
-func newRouting(b *testing.B) *Client {
+func newRouting(b testing.TB) *Client {
 	b.Helper()
 	nodes := make([]ring.Node, 100)
 	for i := range nodes {

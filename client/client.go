@@ -92,12 +92,25 @@ func NewClient(options Options) (*Client, error) {
 	c.polls.prefix = "p" + strconv.FormatUint(rand.Uint64(), 36) + "-"
 	c.nodes.Store(&map[string]*node{})
 	c.pool = conn.New(conn.Options{
-		Dial:   options.DialOptions,
-		Linger: options.ConnectionLinger,
-		Keep:   c.isMember,
+		Dial:       options.DialOptions,
+		PerAddress: options.ConnectionsPerNode,
+		Linger:     options.ConnectionLinger,
+		Keep:       c.isMember,
 	})
 	c.group.run(c.tend)
 	return c, nil
+}
+
+// Stop breaks the calls that are in flight, waits for the client's goroutines
+// and closes its connections. Calls that come later fail. It may be called
+// twice, and by several goroutines: each returns when everything has ended.
+func (c *Client) Stop() {
+	c.stopped.Store(true)
+	c.stopOnce.Do(func() { close(c.stopping) })
+	c.metrics.stop()
+	ended := c.group.stop()
+	c.pool.Close()
+	<-ended
 }
 
 // complete makes what may fail.
@@ -117,18 +130,6 @@ func (c *Client) complete() (err error) {
 	}
 	c.metrics, err = newMetrics(c.options.Meter, c)
 	return err
-}
-
-// Stop breaks the calls that are in flight, waits for the client's goroutines
-// and closes its connections. Calls that come later fail. It may be called
-// twice, and by several goroutines: each returns when everything has ended.
-func (c *Client) Stop() {
-	c.stopped.Store(true)
-	c.stopOnce.Do(func() { close(c.stopping) })
-	c.metrics.stop()
-	ended := c.group.stop()
-	c.pool.Close()
-	<-ended
 }
 
 // settings returns what is in force; nobody changes it.

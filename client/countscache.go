@@ -163,12 +163,17 @@ func (c *countsCache) rotate(shard int) {
 func (c *countsCache) len() int {
 	n := 0
 	for i := range c.shards {
-		for _, t := range []*countsTable{c.shards[i].fresh.Load(), c.shards[i].old.Load()} {
-			for j := range t.slots {
-				if e := t.slots[j].Load(); e != nil && e.counts.Valid() {
-					n++
-				}
-			}
+		n += c.shards[i].fresh.Load().valid() + c.shards[i].old.Load().valid()
+	}
+	return n
+}
+
+// valid returns the number of entries that are not forgotten.
+func (t *countsTable) valid() int {
+	n := 0
+	for i := range t.slots {
+		if e := t.slots[i].Load(); e != nil && e.counts.Valid() {
+			n++
 		}
 	}
 	return n

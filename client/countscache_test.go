@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -125,7 +124,7 @@ func TestCacheConcurrently(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(g), 1))
 			for i := range 20_000 {
 				n := random.Int32N(500)
-				q := partition.Queue{Namespace: "ns", Name: fmt.Sprint(n), Type: partition.Activity}
+				q := partition.Queue{Namespace: "ns", Name: strconv.Itoa(int(n)), Type: partition.Activity}
 				if got := c.get(q); got.Valid() && got.Write != n+1 {
 					t.Errorf("queue %d has the counts of queue %d", n, got.Write-1)
 					return

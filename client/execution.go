@@ -106,15 +106,30 @@ func (r *run) settle(handler context.Context, t *Task, err error) {
 			return err
 		}
 	default:
-		failure := failureFor(err)
+		failed, failure := err, failureFor(err)
 		answer = func(ctx context.Context) error {
-			_, err := r.client.FailTask(ctx, &matchingpb.FailTaskRequest{Token: t.Token(), Failure: failure})
+			out, err := r.client.FailTask(ctx, &matchingpb.FailTaskRequest{Token: t.Token(), Failure: failure})
+			if err == nil {
+				r.tellFailure(t, failed, out)
+			}
 			return err
 		}
 	}
 	if err := r.insist(ctx, answer); err != nil {
 		r.o.Logger.Warn("a task could not be settled; unless somebody else did, it comes again", "partition", t.Partition, "task", t.ID, "error", err)
 	}
+}
+
+// tellFailure tells the user of the worker what became of a failed task.
+func (r *run) tellFailure(t *Task, err error, out *matchingpb.FailTaskResponse) {
+	if r.o.OnFailure == nil {
+		return
+	}
+	f := Failure{Err: err, Dead: out.GetDead()}
+	if at := out.GetNextAttemptAt(); at != nil {
+		f.Next = at.AsTime()
+	}
+	r.o.OnFailure(t, f)
 }
 
 func (r *run) complete(ctx context.Context, t *Task) error {

@@ -15,8 +15,9 @@ import (
 	"github.com/taskring/taskring/matching/wire"
 )
 
-// MetricOptions of [NewMetricClient]. Meter is required.
+// MetricOptions of [NewMetricClient].
 type MetricOptions struct {
+	// Meter makes the histogram. Required.
 	Meter metric.Meter
 	// Queues adds namespace and queue to what is measured. Each queue is then a
 	// series of its own: leave it off where there are thousands.

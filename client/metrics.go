@@ -39,6 +39,7 @@ type metrics struct {
 	otelCall metric.Int64Counter
 	otelRe   metric.Int64Counter
 	otelOver metric.Int64Counter
+	otelPick metric.Int64Counter
 	otelSize metric.Int64Histogram
 	watch    metric.Registration
 }
@@ -48,7 +49,7 @@ func newMetrics(meter metric.Meter, c *Client) (*metrics, error) {
 	if meter == nil {
 		meter = noop.Meter{}
 	}
-	var errs [7]error
+	var errs [8]error
 	m.otelCall, errs[0] = meter.Int64Counter("taskring.client.calls",
 		metric.WithDescription("Calls to nodes, tries that failed included; a joint call counts once"))
 	m.otelRe, errs[1] = meter.Int64Counter("taskring.client.retries",
@@ -57,6 +58,8 @@ func newMetrics(meter metric.Meter, c *Client) (*metrics, error) {
 		metric.WithDescription("Calls not made again because the budget of retries was used up"))
 	m.otelSize, errs[3] = meter.Int64Histogram("taskring.client.batch.items",
 		metric.WithDescription("Items of joint calls"), metric.WithExplicitBucketBoundaries(2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))
+	m.otelPick, errs[7] = meter.Int64Counter("taskring.client.picks",
+		metric.WithDescription("Partitions picked for calls that name a whole queue, by access: read or write"))
 	polls, err := meter.Int64ObservableGauge("taskring.client.polls.outstanding", metric.WithDescription("Polls that are out"))
 	errs[4] = err
 	cached, err := meter.Int64ObservableGauge("taskring.client.counts.cached", metric.WithDescription("Task queues whose partition counts are known from nodes"))
@@ -101,6 +104,13 @@ func (m *metrics) retry(action retry.Action) {
 	}
 	if m.enabled {
 		m.otelRe.Add(context.Background(), 1, metric.WithAttributes(attribute.String("action", action.String())))
+	}
+}
+
+// pick counts a partition that was picked, to read or to write.
+func (m *metrics) pick(access string) {
+	if m.enabled {
+		m.otelPick.Add(context.Background(), 1, metric.WithAttributes(attribute.String("access", access)))
 	}
 }
 

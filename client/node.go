@@ -135,18 +135,18 @@ func (e *unreachableError) Unwrap() error { return e.err }
 // made: it surely never left this process.
 var ErrUnreachable = errors.New("no connection to the node")
 
-// unreachableStatus is what a caller gets for an [unreachableError]: its status,
+// unreachableStatusError is what a caller gets for an [unreachableError]: its status,
 // which matches ErrUnreachable.
-type unreachableStatus struct{ error }
+type unreachableStatusError struct{ error }
 
 // Is makes errors.Is find ErrUnreachable.
-func (unreachableStatus) Is(target error) bool { return target == ErrUnreachable }
+func (unreachableStatusError) Is(target error) bool { return target == ErrUnreachable }
 
 // Unwrap returns the status error.
-func (e unreachableStatus) Unwrap() error { return e.error }
+func (e unreachableStatusError) Unwrap() error { return e.error }
 
 // GRPCStatus returns the status as it is, where gRPC finds it.
-func (e unreachableStatus) GRPCStatus() *status.Status { return status.Convert(e.error) }
+func (e unreachableStatusError) GRPCStatus() *status.Status { return status.Convert(e.error) }
 
 // notSent reports whether a call surely never left this process.
 func notSent(err error) bool {

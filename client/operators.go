@@ -21,10 +21,13 @@ import (
 // onePartition makes a call that names a partition, which only reads or may be
 // repeated, at the node that owns it.
 func onePartition[Req, Resp any](ctx context.Context, c *Client, id partition.ID, call partitionCall[Req, Resp]) (*Resp, error) {
+	ctx, span := c.span(ctx, call.method.name(), id.Queue)
 	ctx, cancel := bounded(ctx, c.settings().Timeout)
 	defer cancel()
 	t := &trip{client: c, kind: retry.Repeatable, id: id}
-	return visit(ctx, t, call.method, func(partition.ID) (*Req, []grpc.CallOption) { return call.in, call.opts })
+	out, err := visit(ctx, t, call.method, func(partition.ID) (*Req, []grpc.CallOption) { return call.in, call.opts })
+	span.end(err)
+	return out, err
 }
 
 // partitionCall is such a call.
@@ -271,24 +274,7 @@ func (p page) next(token string, partitions int32) string {
 // ListTaskQueues asks the nodes one after the other until one answers: each
 // knows all queues of the store.
 func (c *Client) ListTaskQueues(ctx context.Context, in *matchingpb.ListTaskQueuesRequest, opts ...grpc.CallOption) (*matchingpb.ListTaskQueuesResponse, error) {
-	ctx, cancel := bounded(ctx, c.settings().Timeout)
-	defer cancel()
-	var err error = task.Errorf(task.NotReady, "listing queues: %w", ErrNoNodes)
-	if waitFor(ctx, c.ring.Complete()) != nil {
-		err = task.Errorf(task.NotReady, "listing queues: %w", ErrNoView)
-	}
-	for _, address := range c.addresses() {
-		var out *matchingpb.ListTaskQueuesResponse
-		m := of(matchingpb.MatchingService_ListTaskQueues_FullMethodName, matchingpb.MatchingServiceServer.ListTaskQueues)
-		out, err = m.call(ctx, c.node(address), in, &sent{options: opts})
-		if err == nil {
-			return out, nil
-		}
-		if answered(err) && failureOf(err).Reason == task.Invalid {
-			break
-		}
-	}
-	return nil, answer(err)
+	return anyNode(ctx, c, of(matchingpb.MatchingService_ListTaskQueues_FullMethodName, matchingpb.MatchingServiceServer.ListTaskQueues), in, opts)
 }
 
 // CancelPoll ends a waiting poll, where this client sent it; a poll that another

@@ -42,6 +42,8 @@ type Options struct {
 	// grpc.WithTransportCredentials. Without credentials the connections are
 	// plain text.
 	DialOptions []grpc.DialOption
+	// ConnectionsPerNode is how many connections are made to a node, default 1.
+	ConnectionsPerNode int
 	// ConnectionLinger is how long the connection to a node that is in the Ring
 	// no longer stays open unused, default 30 s.
 	ConnectionLinger time.Duration

@@ -77,7 +77,7 @@ func (c *Client) PollTask(ctx context.Context, in *matchingpb.PollTaskRequest, o
 	ctx, span := c.span(ctx, "PollTask", target.Queue)
 	ctx, cancel := bounded(ctx, c.settings().LongPollTimeout)
 	defer cancel()
-	p := c.newPolling(target, in)
+	p := c.newPolling(target, in) //nolint:contextcheck // picking a partition is no call
 	p.sent.options = opts
 	defer p.token.Release()
 	defer c.polls.drop(p.req.GetPollId())
@@ -100,6 +100,7 @@ func (c *Client) newPolling(target wire.Target, in *matchingpb.PollTaskRequest) 
 	} else {
 		p.counts = c.counts.get(q)
 		p.token = c.balancer.PickReadPartition(q, c.countsOr(q, p.counts))
+		c.metrics.pick("read")
 		p.trip.id.Number = p.token.Partition
 	}
 	p.aim()
@@ -133,6 +134,7 @@ func (p *polling) pick(t *trip) {
 	c, q := t.client, t.id.Queue
 	p.counts = c.counts.get(q)
 	c.balancer.MoveRead(&p.token, q, c.countsOr(q, p.counts))
+	c.metrics.pick("read")
 	t.id.Number = p.token.Partition
 	p.aim()
 }

@@ -17,33 +17,40 @@ import (
 // CompleteTask ends a task for good. Concurrent completions to one node travel
 // together; options of the call keep it apart.
 func (c *Client) CompleteTask(ctx context.Context, in *matchingpb.CompleteTaskRequest, opts ...grpc.CallOption) (*matchingpb.CompleteTaskResponse, error) {
-	return settle(ctx, c, in.GetToken(), func(ctx context.Context, n *node, t task.Token) (*matchingpb.CompleteTaskResponse, error) {
+	return settle(ctx, c, in.GetToken(), settling[matchingpb.CompleteTaskResponse]{"CompleteTask", func(ctx context.Context, n *node, t task.Token) (*matchingpb.CompleteTaskResponse, error) {
 		return n.complete(ctx, t, opts)
-	})
+	}})
 }
 
 // HeartbeatTask extends a lease to its whole duration again. Concurrent
 // heartbeats to one node travel together; options of the call keep it apart.
 func (c *Client) HeartbeatTask(ctx context.Context, in *matchingpb.HeartbeatTaskRequest, opts ...grpc.CallOption) (*matchingpb.HeartbeatTaskResponse, error) {
-	return settle(ctx, c, in.GetToken(), func(ctx context.Context, n *node, t task.Token) (*matchingpb.HeartbeatTaskResponse, error) {
+	return settle(ctx, c, in.GetToken(), settling[matchingpb.HeartbeatTaskResponse]{"HeartbeatTask", func(ctx context.Context, n *node, t task.Token) (*matchingpb.HeartbeatTaskResponse, error) {
 		if !n.joins(len(opts), c.settings()) {
 			return heartbeatTask().call(ctx, n, &matchingpb.HeartbeatTaskRequest{Token: t.Append(nil)}, &sent{options: opts})
 		}
 		l := n.enter(ctx)
 		defer n.leave(l)
 		return l.heartbeats.do(ctx, t, perItem)
-	})
+	}})
 }
 
-// settle takes a call with a token to the owner of its partition. try makes
-// one try.
-func settle[Resp any](ctx context.Context, c *Client, token []byte, try func(context.Context, *node, task.Token) (*Resp, error)) (*Resp, error) {
+// settle takes a call with a token to the owner of its partition.
+func settle[Resp any](ctx context.Context, c *Client, token []byte, s settling[Resp]) (*Resp, error) {
 	t, err := wire.ParseToken(token)
 	if err != nil {
 		return nil, answer(err)
 	}
-	out, err := settleToken(ctx, c, t, try)
+	ctx, span := c.span(ctx, s.method, t.Partition.Queue)
+	out, err := settleToken(ctx, c, t, s.try)
+	span.end(err)
 	return out, answer(err)
+}
+
+// settling is a method that settles; try makes one try.
+type settling[Resp any] struct {
+	method string
+	try    func(context.Context, *node, task.Token) (*Resp, error)
 }
 
 // settleToken is settle for those who have the token itself; its errors are
@@ -219,9 +226,11 @@ func byToken[Req, Resp any](ctx context.Context, call tokenCall[Req, Resp]) (*Re
 	if err != nil {
 		return nil, answer(err)
 	}
+	ctx, span := call.client.span(ctx, call.method.name(), token.Partition.Queue)
 	ctx, cancel := bounded(ctx, call.client.settings().Timeout)
 	defer cancel()
 	t := &trip{client: call.client, kind: call.kind, id: token.Partition}
 	out, err := visit(ctx, t, call.method, func(partition.ID) (*Req, []grpc.CallOption) { return call.in, slices.Clip(call.opts) })
+	span.end(err)
 	return out, answer(err)
 }

@@ -19,16 +19,20 @@ import (
 // span is the span of one call of a caller's; the zero value is none.
 type span struct{ of trace.Span }
 
-// span begins one when there is a tracer.
+// span begins one when there is a tracer; q is the zero value when the call is about
+// several queues.
 func (c *Client) span(ctx context.Context, method string, q partition.Queue) (context.Context, span) {
 	if c.options.Tracer == nil {
 		return ctx, span{}
 	}
-	ctx, s := c.options.Tracer.Start(ctx, "taskring."+method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(queueAttributes(q)...))
-	return ctx, span{s}
+	ctx, s := c.options.Tracer.Start(ctx, "taskring."+method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(queueAttributes(q)...)) //nolint:spancheck // the caller ends it
+	return ctx, span{s}                                                                                                                              //nolint:spancheck // the caller ends it
 }
 
 func queueAttributes(q partition.Queue) []attribute.KeyValue {
+	if q == (partition.Queue{}) {
+		return []attribute.KeyValue{attribute.String("messaging.system", "taskring")}
+	}
 	return []attribute.KeyValue{
 		attribute.String("messaging.system", "taskring"),
 		attribute.String("messaging.destination.name", q.Name),
@@ -105,6 +109,6 @@ func (c *Client) handled(ctx context.Context, t *Task) (context.Context, span) {
 	if added.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: added}))
 	}
-	ctx, s := c.options.Tracer.Start(ctx, "taskring.handle", options...)
-	return ctx, span{s}
+	ctx, s := c.options.Tracer.Start(ctx, "taskring.handle", options...) //nolint:spancheck // the caller ends it
+	return ctx, span{s}                                                  //nolint:spancheck // the caller ends it
 }

@@ -177,7 +177,7 @@ func pause(ctx context.Context, wait time.Duration, err error) error {
 // from any gRPC client; nil for nil.
 func answer(err error) error {
 	if notSent(err) {
-		return unreachableStatus{wire.ToStatus(err)}
+		return unreachableStatusError{wire.ToStatus(err)}
 	}
 	return wire.ToStatus(public(err))
 }

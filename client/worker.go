@@ -117,8 +117,22 @@ type WorkerOptions struct {
 	// PollsPerPartition is how many polls a partition gets, default 2: while
 	// one brings a task, the other one is there for the next.
 	PollsPerPartition int
+	// OnFailure, when set, is told of each task that a handler failed, once the
+	// node has taken that in. Handlers' goroutines call it, several at a time; it
+	// must not block.
+	OnFailure func(t *Task, f Failure)
 	// Logger, default the client's.
 	Logger *slog.Logger
+}
+
+// Failure is what became of a task that its handler failed.
+type Failure struct {
+	// Err is what the handler returned, or its panic.
+	Err error
+	// Dead: there are no attempts left, the task is a dead letter now.
+	Dead bool
+	// Next is when the task is handed out again at the earliest; zero when Dead.
+	Next time.Time
 }
 
 func (o WorkerOptions) withDefaults(c *Client) WorkerOptions {

@@ -196,7 +196,11 @@ func TestHandlerErrors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1, Options{})
-				r := w.run(t, WorkerOptions{Handler: func(context.Context, *Task) error { return tc.fails() }})
+				var told []Failure // by the one handler
+				r := w.run(t, WorkerOptions{
+					Handler:   func(context.Context, *Task) error { return tc.fails() },
+					OnFailure: func(_ *Task, f Failure) { told = append(told, f) },
+				})
 				mustAdd(t, w.client, "x")
 				synctest.Wait()
 				if err := r.end(); err != nil {
@@ -208,6 +212,9 @@ func TestHandlerErrors(t *testing.T) {
 				}
 				if (tc.check != nil) != (len(node.failures) == 1) || (tc.check != nil && !tc.check(node.failures[0])) {
 					t.Errorf("failures %v", node.failures)
+				}
+				if (tc.check != nil) != (len(told) == 1 && told[0].Dead && told[0].Err != nil) {
+					t.Errorf("the user was told of %v", told)
 				}
 			})
 		})

@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
@@ -125,5 +124,3 @@ func numbered(n int32) func(partition.Queue) *QueueSettings {
 }
 
 func newListener() *bufconn.Listener { return bufconn.Listen(1 << 20) }
-
-func now() time.Time { return time.Now() }

@@ -129,7 +129,9 @@ func TestRestart(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	n, err := New(config(t.TempDir()))
+	cfg := config(t.TempDir())
+	cfg.Version = "1.2.3"
+	n, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +172,9 @@ func TestEndpoints(t *testing.T) {
 		`taskring_dispatch_latency_seconds_count`,
 		`taskring_partitions_loaded 1`,
 		`taskring_backlog_tasks{namespace="default",queue="orders",state="leased",type="activity"} 1`,
+		`taskring_backlog_tasks{namespace="default",queue="orders",state="dead",type="activity"} 0`,
+		`target_info{service_instance_id="node-1",service_name="taskring",service_version="1.2.3"} 1`,
+		`go_build_info{`,
 		`taskring_backlog_age_seconds{namespace="default",queue="orders",type="activity"} 0`,
 		`taskring_tasks_granted_total 1`,
 		`taskring_tasks_leases_expired_total 0`,

@@ -1,7 +1,6 @@
 package matching
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -77,7 +76,7 @@ func TestSettingsChangeLive(t *testing.T) {
 matching.numTaskqueueWritePartitions:
   - {value: 4, constraints: {namespace: default, taskQueueName: busy}}
 matching.maxPayloadBytes: 10B
-matching.maxPendingItems:
+matching.maxLeases:
   - {value: 1, constraints: {taskQueueName: narrow}}
 `)
 	if err := add("busy", 3, "x"); err != nil {
@@ -89,11 +88,16 @@ matching.maxPendingItems:
 	if err := add("busy", 0, strings.Repeat("x", 11)); !errors.Is(err, task.Invalid) || !strings.Contains(err.Error(), "the limit is 10 (matching.maxPayloadBytes)") {
 		t.Errorf("a payload over the new limit: %v", err)
 	}
-	out, err := h.AddTasks(t.Context(), &matchingpb.AddTasksRequest{Batches: []*matchingpb.AddBatch{{
-		TaskQueue: part("narrow", 0), Payloads: [][]byte{[]byte("a"), []byte("b")},
-	}}})
-	if err != nil || !strings.Contains(fmt.Sprint(out), "matching.maxPendingItems") {
-		t.Errorf("two adds where one may wait: %v, %v", out, err)
+	for queue, want := range map[string]int{"narrow": 1, "other": 2} {
+		for range 2 {
+			if err := add(queue, 0, "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := h.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: part(queue, 0), MaxTasks: 2})
+		if err != nil || len(out.GetTasks()) != want {
+			t.Errorf("a poll of %s is given %d tasks, want %d: %v", queue, len(out.GetTasks()), want, err)
+		}
 	}
 	publish(t, cfg.Settings, "")
 	if err := add("busy", 0, strings.Repeat("x", 11)); err != nil {
@@ -145,9 +149,10 @@ func TestPollOrderChangesLive(t *testing.T) {
 	}
 }
 
-// metric returns the value of a metric without labels.
-func gauge(t *testing.T, n *Node, name string) float64 {
+// loadFailed returns the metric of that name.
+func loadFailed(t *testing.T, n *Node) float64 {
 	t.Helper()
+	const name = "dynamic_config_load_failed"
 	_, body := get(t, n.HTTPAddr(), "/metrics")
 	for line := range strings.Lines(body) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
@@ -180,12 +185,12 @@ func TestWrongFileUnderLoad(t *testing.T) {
 	defer stop(t, n)
 	h := n.Direct()
 
-	ctx, cancel := context.WithCancel(t.Context())
+	var over atomic.Bool
 	var load sync.WaitGroup
 	var small, large atomic.Int64 // adds that went as they should have
 	for i := range 4 {
 		load.Go(func() {
-			for ctx.Err() == nil {
+			for !over.Load() {
 				_, err := h.AddTask(t.Context(), &matchingpb.AddTaskRequest{TaskQueue: part("load", 0), Payload: make([]byte, 50)})
 				if err != nil {
 					t.Errorf("worker %d: a payload of 50 bytes: %v", i, err)
@@ -202,7 +207,7 @@ func TestWrongFileUnderLoad(t *testing.T) {
 		})
 	}
 	defer load.Wait()
-	defer cancel()
+	defer over.Store(true)
 	hash := n.settingsStatus().Hash
 	code, text := get(t, n.HTTPAddr(), "/readyz")
 	if code != http.StatusOK || !strings.HasPrefix(text, "ok\n") || !strings.Contains(text, "hash "+hash) {
@@ -210,7 +215,7 @@ func TestWrongFileUnderLoad(t *testing.T) {
 	}
 
 	write(t, path, "matching.maxPayloadBytes: 1000B\nmatching.maxLease: 5\n")
-	eventually(t, "the mistake is told", func() bool { return gauge(t, n, "dynamic_config_load_failed") == 1 })
+	eventually(t, "the mistake is told", func() bool { return loadFailed(t, n) == 1 })
 	before := small.Load()
 	eventually(t, "the load goes on", func() bool { return small.Load() > before+20 && large.Load() > 0 })
 	code, text = get(t, n.HTTPAddr(), "/readyz")
@@ -223,14 +228,14 @@ func TestWrongFileUnderLoad(t *testing.T) {
 	if s := d.GetSettings(); err != nil || s.GetHash() != hash || !strings.Contains(s.GetFailing(), "maxLease") || s.GetFailingSince() == nil || s.GetPath() != path {
 		t.Errorf("DescribeNode = %v, %v", d, err)
 	}
-	if got := gauge(t, n, "dynamic_config_load_failed"); got != 1 {
+	if got := loadFailed(t, n); got != 1 {
 		t.Errorf("dynamic_config_load_failed fell to %v by itself", got)
 	}
 
-	cancel()
+	over.Store(true)
 	load.Wait()
 	write(t, path, "matching.maxPayloadBytes: 1000B\n")
-	eventually(t, "the fix is taken", func() bool { return gauge(t, n, "dynamic_config_load_failed") == 0 })
+	eventually(t, "the fix is taken", func() bool { return loadFailed(t, n) == 0 })
 	if _, err := h.AddTask(t.Context(), &matchingpb.AddTaskRequest{TaskQueue: part("load", 0), Payload: make([]byte, 150)}); err != nil {
 		t.Errorf("a payload of 150 bytes under the new limit: %v", err)
 	}
@@ -255,7 +260,7 @@ func TestStartWithWrongFile(t *testing.T) {
 		}
 		cfg.DynamicConfig.StartOnDefaults = true
 		n := start(t, cfg)
-		if got := gauge(t, n, "dynamic_config_load_failed"); got != 1 {
+		if got := loadFailed(t, n); got != 1 {
 			t.Errorf("%s: on defaults, dynamic_config_load_failed is %v", path, got)
 		}
 		if err := n.ready(); err != nil {
@@ -294,8 +299,11 @@ matching.numTaskqueueReadPartitions:
 		{Namespace: "shop", Name: "orders", Type: partition.Activity}: 8, {Namespace: "shop", Name: "orders", Type: partition.Workflow}: 9,
 	}
 	for q, read := range want {
-		d, err := c.DescribePartition(t.Context(), &matchingpb.DescribePartitionRequest{TaskQueue: wire.EncodePartition(q.Partition(0))})
-		if got := d.GetPartition().GetCounts(); err != nil || got.GetRead() != read || got.GetWrite() != 1 {
+		if _, err := c.AddTask(t.Context(), &matchingpb.AddTaskRequest{TaskQueue: wire.EncodePartition(q.Partition(0))}); err != nil {
+			t.Fatal(err)
+		}
+		polled, err := c.PollTask(t.Context(), &matchingpb.PollTaskRequest{TaskQueue: wire.EncodePartition(q.Partition(0)), Wait: durationpb.New(0)})
+		if got := polled.GetCounts(); err != nil || got.GetRead() != read || got.GetWrite() != 1 {
 			t.Errorf("%v is read from %d partitions, want %d: %v", q, got.GetRead(), read, err)
 		}
 		x, err := c.ExplainSetting(t.Context(), &matchingpb.ExplainSettingRequest{

@@ -47,12 +47,6 @@ func New(random Random) *Balancer {
 	return b
 }
 
-// below returns a number in [0, n), uniform but for one part in 2^64 / n.
-func (b *Balancer) below(n uint64) uint64 {
-	high, _ := bits.Mul64(b.random(), n)
-	return high
-}
-
 // shard is a part of the queues. Readers take the map as it is; a writer
 // replaces it, under the lock.
 type shard struct {
@@ -117,6 +111,12 @@ func (b *Balancer) Queues() int {
 		n += len(*b.shards[i].queues.Load())
 	}
 	return n
+}
+
+// below returns a number in [0, n), uniform but for one part in 2^64 / n.
+func (b *Balancer) below(n uint64) uint64 {
+	high, _ := bits.Mul64(b.random(), n)
+	return high
 }
 
 // queue returns the counters of q, made when missing.

@@ -87,6 +87,25 @@ func TestLazyAndShared(t *testing.T) {
 	})
 }
 
+func TestSeveralToAnAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		p := n.pool(Options{PerAddress: 3})
+		defer p.Close()
+		a := p.Get("a")
+		for range 9 {
+			check(t, a)
+		}
+		if p.Len() != 3 || n.dials("a") != 3 {
+			t.Errorf("%d connections, %d dials, want 3", p.Len(), n.dials("a"))
+		}
+		time.Sleep(2 * time.Minute)
+		if p.Len() != 0 {
+			t.Errorf("%d connections are left unused", p.Len())
+		}
+	})
+}
+
 func TestUnusedIsClosedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -207,7 +226,7 @@ func BenchmarkLookupConnection(b *testing.B) {
 	defer p.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		l, err := p.use("127.0.0.1:1")
+		l, err := p.use(place{address: "127.0.0.1:1"})
 		if err != nil {
 			b.Fatal(err)
 		}

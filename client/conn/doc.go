@@ -14,7 +14,7 @@
 //
 // # Invariants
 //
-//	C1  at most one connection an address
+//	C1  at most one connection an address, or [Options].PerAddress
 //	C2  no connection is closed while a call or stream uses it, but by Close
 //	C3  after Close there is no connection and no goroutine
 //

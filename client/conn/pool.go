@@ -23,6 +23,10 @@ type Options struct {
 	// credentials; they win over the pool's own. Without credentials the
 	// connections are plain text.
 	Dial []grpc.DialOption
+	// PerAddress is how many connections are made to an address, default 1. Calls
+	// take them in turn: one connection may be bounded by a processor that
+	// encrypts, or by the streams that the server allows.
+	PerAddress int
 	// Linger is how long an unused connection stays open, default 30 s.
 	Linger time.Duration
 	// Every is how often unused connections are looked for, default 30 s.
@@ -42,6 +46,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	setDefault(&o.PerAddress, 1)
 	setDefault(&o.Linger, 30*time.Second)
 	setDefault(&o.Every, 30*time.Second)
 	setDefault(&o.Ping, 30*time.Second)
@@ -71,7 +76,7 @@ type Pool struct {
 	mu struct {
 		sync.Mutex
 		closed bool
-		open   map[string]*link // by address
+		open   map[place]*link
 	}
 }
 
@@ -79,7 +84,7 @@ type Pool struct {
 // unused ones. Close ends it.
 func New(options Options) *Pool {
 	p := &Pool{options: options.withDefaults(), stop: make(chan struct{})}
-	p.mu.open = map[string]*link{}
+	p.mu.open = map[place]*link{}
 	// gRPC's own pool goes from 32 KiB to 1 MiB in one step, and clears what it
 	// hands out: batches of a few hundred tasks lie between.
 	buffers, err := mem.NewBinaryTieredBufferPool(8, 10, 12, 14, 15, 16, 17, 18, 19, 20)
@@ -128,12 +133,18 @@ func (p *Pool) Close() {
 		close(p.stop)
 	}
 	open := p.mu.open
-	p.mu.open = map[string]*link{}
+	p.mu.open = map[place]*link{}
 	p.mu.Unlock()
 	for _, l := range open {
 		l.close()
 	}
 	p.done.Wait()
+}
+
+// place is where a connection belongs: one of those to an address.
+type place struct {
+	address string
+	number  uint32
 }
 
 // link is one open connection.
@@ -147,23 +158,23 @@ type link struct {
 // close drops the error: that of a second close, which means closed as well.
 func (l *link) close() { _ = l.conn.Close() }
 
-// use returns the connection to an address, made when missing; it stays open
-// until the same link is given to unuse.
-func (p *Pool) use(address string) (*link, error) {
+// use returns the connection of a place, made when missing; it stays open until
+// the same link is given to unuse.
+func (p *Pool) use(at place) (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.closed {
 		return nil, ErrClosed
 	}
-	l, ok := p.mu.open[address]
+	l, ok := p.mu.open[at]
 	if !ok {
 		// NewClient does no I/O: the first call connects.
-		cc, err := grpc.NewClient("passthrough:///"+address, p.dial...)
+		cc, err := grpc.NewClient("passthrough:///"+at.address, p.dial...)
 		if err != nil {
-			return nil, fmt.Errorf("connecting to %q: %w", address, err)
+			return nil, fmt.Errorf("connecting to %q: %w", at.address, err)
 		}
 		l = &link{conn: cc}
-		p.mu.open[address] = l
+		p.mu.open[at] = l
 	}
 	l.users++
 	return l, nil
@@ -194,38 +205,38 @@ func (p *Pool) sweep() {
 }
 
 func (p *Pool) closeUnused(now time.Time) {
-	for _, address := range p.unused(now) {
-		if p.options.Keep(address) {
+	for _, at := range p.unused(now) {
+		if p.options.Keep(at.address) {
 			continue
 		}
-		if l := p.remove(address, now); l != nil {
+		if l := p.remove(at, now); l != nil {
 			l.close()
 		}
 	}
 }
 
-// unused returns the addresses whose connections nobody used of late.
-func (p *Pool) unused(now time.Time) []string {
+// unused returns the connections that nobody used of late.
+func (p *Pool) unused(now time.Time) []place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []string
-	for address, l := range p.mu.open {
+	var out []place
+	for at, l := range p.mu.open {
 		if l.idle(now, p.options.Linger) {
-			out = append(out, address)
+			out = append(out, at)
 		}
 	}
 	return out
 }
 
 // remove takes a connection out of the pool, unless it was used meanwhile.
-func (p *Pool) remove(address string, now time.Time) *link {
+func (p *Pool) remove(at place, now time.Time) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l, ok := p.mu.open[address]
+	l, ok := p.mu.open[at]
 	if !ok || !l.idle(now, p.options.Linger) {
 		return nil
 	}
-	delete(p.mu.open, address)
+	delete(p.mu.open, at)
 	return l
 }
 

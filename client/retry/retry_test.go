@@ -52,6 +52,13 @@ func TestTable(t *testing.T) {
 		{"OUTCOME_UNKNOWN, fail", Once, Failure{Reason: task.OutcomeUnknown}, Tries{}, Decision{}, Tries{}},
 		{"OUTCOME_UNKNOWN, complete", Repeatable, Failure{Reason: task.OutcomeUnknown}, Tries{}, Decision{Same, 15 * ms}, Tries{Failed: 1}},
 
+		{"OUTCOME_UNKNOWN, poll", Poll, Failure{Reason: task.OutcomeUnknown}, Tries{}, Decision{Same, 37500 * time.Microsecond}, Tries{Failed: 1}},
+		{"STORE_UNAVAILABLE, poll, last", Poll, Failure{Reason: task.StoreUnavailable}, Tries{Failed: MaxFailed - 1}, Decision{Other, 3750 * ms}, Tries{Failed: MaxFailed}},
+
+		{"pushed back", Add, Failure{Reason: task.StoreUnavailable, RetryAfter: 10 * time.Second}, Tries{}, Decision{Other, 11 * time.Second}, Tries{Failed: 1}},
+		{"pushed back by less than the back-off", Once, Failure{Reason: task.NotReady, RetryAfter: 10 * ms}, Tries{}, Decision{Same, 60 * ms}, Tries{Waited: 1}},
+		{"told not to", Repeatable, Failure{Reason: task.NotReady, NoRetry: true}, Tries{}, Decision{}, Tries{}},
+
 		{"not sent, add", Add, Failure{NotSent: true, Reason: task.OutcomeUnknown}, Tries{}, Decision{Other, 15 * ms}, Tries{Failed: 1}},
 		{"not sent, too many", Once, Failure{NotSent: true}, Tries{Failed: MaxFailed}, Decision{}, Tries{Failed: MaxFailed + 1}},
 

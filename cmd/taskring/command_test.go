@@ -39,15 +39,26 @@ func TestUsageErrors(t *testing.T) {
 		{"task bogus", `unknown command "bogus"`},
 		{"task add --bogus", "--bogus"},
 		{"task add --payload x", "--queue NAME"},
-		{"task add --queue q", "--payload, --payload-file and --lines"},
-		{"task add --queue q --payload x --lines", "not 2"},
-		{"task add --queue q --lines --request-id r", "--request-id"},
+		{"task add --queue q", "--payload, --payload-file or --lines"},
+		{"task add --queue q --payload x --lines", "only one of"},
+		{"task add --queue q --payload x --request-id r", "there is no flag --request-id"},
+		{"task add --queue q --payload x --delay 10d", "10d is 240h"},
+		{"task add --queue q --payload x --priority high", `--priority "high" is not a whole number`},
+		{"task get -1 --queue q", "behind --"},
+		{"task add --queue q --payload x --address=", "--address"},
+		{"queue list --address=", "--address"},
+		{"bench --address=", "--address"},
+		{"bench --tasks 0", "--tasks 0"},
+		{"server --grpc-addr foo", "--grpc-addr"},
+		{"server --http-addr 127.0.0.1:x", "--http-addr"},
+		{"server --log-level loud", "debug, info, warn, error"},
+		{"frontend --nodes 127.0.0.1:1 --grpc-addr foo", "--grpc-addr"},
 		{"task add --queue q --lines --outstanding 0", "--outstanding 0"},
 		{"task add --queue q --payload x --address nowhere", "HOST:PORT"},
 		{"task add --queue q --payload x --type bogus", "activity"},
 		{"task add --queue q --payload x -o xml", "json, table"},
 		{"task add --queue q --payload-file /nonexistent", "no such file"},
-		{"task get --queue q", "1 arg"},
+		{"task get --queue q", "ID is missing"},
 		{"task get --queue q seven", "seven"},
 		{"task peek --queue q --state lost", "ready, scheduled, leased, dead"},
 		{"task peek --queue q --limit -1", "--limit"},
@@ -80,7 +91,7 @@ func TestBadVariable(t *testing.T) {
 }
 
 func TestNoNodeThere(t *testing.T) {
-	for _, args := range []string{"task add --queue q --payload x", "queue list", "task peek --queue q"} {
+	for _, args := range []string{"task add --queue q --payload x", "queue list", "task peek --queue q", "bench --tasks 1"} {
 		code, _, stderr := invoke(t, strings.Fields(args+" --address 127.0.0.1:1")...)
 		if code != exit.Unavailable || !strings.Contains(stderr, "127.0.0.1:1") || !strings.Contains(stderr, "taskring server") {
 			t.Errorf("taskring %s: code %d, %q", args, code, stderr)
@@ -141,6 +152,10 @@ func TestEveryCommandIsExplained(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	_, line, _ := invoke(t, "version")
+	if code, out, _ := invoke(t, "--version"); code != exit.OK || out != line || line == "" {
+		t.Errorf("--version: code %d, %q, the command says %q", code, out, line)
+	}
 	code, out, _ := invoke(t, "version", "-o", "json")
 	var b build
 	if err := json.Unmarshal([]byte(out), &b); code != exit.OK || err != nil || b.Version == "" || b.Go == "" {
@@ -203,6 +218,52 @@ func TestLookingAround(t *testing.T) {
 	code, stderr = codeOf(t, n.command(ctx, "task", "add", "--queue", "q", "--payload", "x", "--priority", "9"))
 	if code != exit.Usage || !strings.Contains(stderr, "priority") {
 		t.Errorf("a bad priority: code %d, %q, want %d", code, stderr, exit.Usage)
+	}
+}
+
+// TestUnknownQueue: looking at what is not there is told apart from failing, and
+// waiting for work there ends as waiting at an empty queue does.
+func TestUnknownQueue(t *testing.T) {
+	ctx := limit(t, time.Minute)
+	n := startNode(ctx, t)
+	for _, args := range []string{"queue describe --queue typo", "task peek --queue typo", "task get 1099511627777 --queue typo"} {
+		if code, stderr := codeOf(t, n.command(ctx, strings.Fields(args)...)); code != exit.NotFound {
+			t.Errorf("taskring %s: code %d, %q, want %d", args, code, stderr, exit.NotFound)
+		}
+	}
+	n.output(ctx, "task", "add", "--queue", "q", "--payload", "x")
+	if code, stderr := codeOf(t, n.command(ctx, "partition", "describe", "7", "--queue", "q")); code != exit.NotFound || strings.Contains(stderr, "taskring server") {
+		t.Errorf("a partition that is not there: code %d, %q, want %d", code, stderr, exit.NotFound)
+	}
+	if code, stderr := codeOf(t, n.command(ctx, "work", "--queue", "typo", "--idle-exit", "100ms")); code != exit.OK {
+		t.Errorf("work: code %d, %q", code, stderr)
+	}
+}
+
+// TestWorkSaysWhatFollows: a failure is told with what follows, and a task that
+// is due only later keeps nobody waiting.
+func TestWorkSaysWhatFollows(t *testing.T) {
+	ctx := limit(t, time.Minute)
+	n := startNode(ctx, t)
+	n.output(ctx, "task", "add", "--queue", "q", "--payload", "later", "--delay", "1h")
+	n.output(ctx, "task", "add", "--queue", "q", "--payload", "x", "--max-attempts", "1")
+	code, stderr := codeOf(t, n.command(ctx, "work", "--queue", "q", "--idle-exit", "200ms", "--", "sh", "-c", "echo why >&2; exit 3"))
+	if code != exit.OK {
+		t.Errorf("code %d, want %d: failed tasks are not the worker's failure", code, exit.OK)
+	}
+	for _, words := range []string{"failed, attempt 1: the command ended with exit status 3: why; it is a dead letter now", "1 scheduled task left for later", "0 tasks completed, 1 failed"} {
+		if !strings.Contains(stderr, words) {
+			t.Errorf("the worker does not say %q:\n%s", words, stderr)
+		}
+	}
+	if out := n.output(ctx, "task", "peek", "--queue", "q", "--state", "dead"); !strings.Contains(out, "REASON") {
+		t.Errorf("peek does not say why a task died:\n%s", out)
+	}
+	if out := n.output(ctx, "queue", "describe", "--queue", "q"); !strings.Contains(out, "the next due in 59m") {
+		t.Errorf("describe does not say when the next task is due:\n%s", out)
+	}
+	if out := n.output(ctx, "__complete", "work", "--queue", ""); !strings.HasPrefix(out, "q\n") {
+		t.Errorf("the shell completes --queue with %q", out)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +27,13 @@ import (
 )
 
 // startFrontend starts a frontend of nodes. It is killed in the end.
-func startFrontend(ctx context.Context, t *testing.T, nodes ...*node) *child.Server {
+func startFrontend(ctx context.Context, t *testing.T, nodes []*node, args ...string) *child.Server {
 	t.Helper()
-	var addresses []string
+	addresses := make([]string, 0, len(nodes))
 	for _, n := range nodes {
 		addresses = append(addresses, n.GRPCAddr)
 	}
-	f, err := child.StartFrontend(ctx, self(), "--nodes", strings.Join(addresses, ","))
+	f, err := child.StartFrontend(ctx, self(), append(args, "--nodes", strings.Join(addresses, ","))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func page(ctx context.Context, t *testing.T, address, path string) (status int, 
 func TestFrontendBeforeTwoNodes(t *testing.T) {
 	ctx := limit(t, time.Minute)
 	nodes := []*node{startNode(ctx, t), startNode(ctx, t)}
-	f := startFrontend(ctx, t, nodes...)
+	f := startFrontend(ctx, t, nodes)
 	conn := dial(t, f.GRPCAddr)
 	c := matchingpb.NewMatchingServiceClient(conn)
 
@@ -125,6 +127,61 @@ func TestFrontendBeforeTwoNodes(t *testing.T) {
 	checkProbes(ctx, t, f, conn)
 }
 
+// TestFrontendSpreadsAQueue: the partitions of one queue lie on both nodes, by the
+// settings that frontend and nodes share, and its tasks come from all of them.
+func TestFrontendSpreadsAQueue(t *testing.T) {
+	ctx := limit(t, time.Minute)
+	settings := filepath.Join(t.TempDir(), "settings.yaml")
+	content := "matching.numTaskqueueWritePartitions: 4\nmatching.numTaskqueueReadPartitions: 4\nmatching.spreadRoutingBatchSize: 2\n"
+	if err := os.WriteFile(settings, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nodes := []*node{startNode(ctx, t, "--dynamic-config", settings), startNode(ctx, t, "--dynamic-config", settings)}
+	f := startFrontend(ctx, t, nodes, "--dynamic-config", settings)
+	c := matchingpb.NewMatchingServiceClient(dial(t, f.GRPCAddr))
+	q := wire.EncodeQueue(queueNamed("q"))
+	const tasks = 100
+	batch := &matchingpb.AddBatch{TaskQueue: q}
+	for i := range tasks {
+		batch.Payloads = append(batch.Payloads, strconv.AppendInt(nil, int64(i), 10))
+	}
+	added, err := c.AddTasks(ctx, &matchingpb.AddTasksRequest{Batches: []*matchingpb.AddBatch{batch}})
+	if err != nil || len(added.GetResults()) != 1 || len(added.GetResults()[0].GetErrors()) != 0 {
+		t.Fatalf("adding: %v, %v", added, err)
+	}
+	d, err := c.DescribeTaskQueue(ctx, &matchingpb.DescribeTaskQueueRequest{TaskQueue: q, IncludePartitions: true})
+	if err != nil || d.GetStats().GetReady() != tasks || len(d.GetPartitions()) != 4 {
+		t.Fatalf("the queue is described as %v, %v", d, err)
+	}
+	on := map[string]int{}
+	for _, p := range d.GetPartitions() {
+		on[p.GetHolder().GetAddress()]++
+	}
+	for _, n := range nodes {
+		if on[n.GRPCAddr] != 2 {
+			t.Errorf("the partitions lie on %v, want 2 on each node", on)
+		}
+	}
+	got := map[string]bool{}
+	for len(got) < tasks && ctx.Err() == nil {
+		reply, err := c.PollTask(ctx, &matchingpb.PollTaskRequest{TaskQueue: q, MaxTasks: 10, Wait: durationpb.New(10 * time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := &matchingpb.CompleteTasksRequest{}
+		for _, g := range reply.GetTasks() {
+			got[string(g.GetPayload())] = true
+			done.Tokens = append(done.Tokens, g.GetToken())
+		}
+		if out, err := c.CompleteTasks(ctx, done); err != nil || len(out.GetTokens().GetErrors()) != 0 {
+			t.Fatalf("completing: %v, %v", out, err)
+		}
+	}
+	if len(got) != tasks {
+		t.Errorf("%d of %d tasks came", len(got), tasks)
+	}
+}
+
 func numbered(i int) *matchingpb.TaskQueuePartition {
 	return wire.EncodeQueue(queueNamed("q" + strconv.Itoa(i)))
 }
@@ -147,7 +204,7 @@ func checkProbes(ctx context.Context, t *testing.T, f *child.Server, conn *grpc.
 func TestFrontendStops(t *testing.T) {
 	ctx := limit(t, time.Minute)
 	n := startNode(ctx, t)
-	f := startFrontend(ctx, t, n)
+	f := startFrontend(ctx, t, []*node{n})
 	c := matchingpb.NewMatchingServiceClient(dial(t, f.GRPCAddr))
 	const polls = 200
 	ends := make([]matchingpb.EmptyReason, polls)
@@ -190,8 +247,16 @@ func TestFrontendRefusals(t *testing.T) {
 			t.Errorf("taskring %s: code %d, %q, want %d and %q", args, code, stderr, exit.Usage, want)
 		}
 	}
+	settings := filepath.Join(t.TempDir(), "settings.yaml")
+	if err := os.WriteFile(settings, []byte("matching.spreadRoutingBatchSize: lots\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := invoke(t, "frontend", "--nodes", "a:1", "--dynamic-config", settings, "--grpc-addr", "127.0.0.1:0")
+	if code != exit.Failure || !strings.Contains(stderr, "lots") || !strings.Contains(stderr, "config validate") {
+		t.Errorf("with wrong settings: code %d, %q", code, stderr)
+	}
 	n := startNode(limit(t, time.Minute), t)
-	code, _, stderr := invoke(t, "frontend", "--nodes", n.GRPCAddr, "--grpc-addr", n.GRPCAddr, "--http-addr", "127.0.0.1:0")
+	code, _, stderr = invoke(t, "frontend", "--nodes", n.GRPCAddr, "--grpc-addr", n.GRPCAddr, "--http-addr", "127.0.0.1:0")
 	if code != exit.Failure || !strings.Contains(stderr, "--grpc-addr") {
 		t.Errorf("on a taken port: code %d, %q", code, stderr)
 	}

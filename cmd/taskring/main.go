@@ -17,6 +17,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/interrupt"
 	"github.com/taskring/taskring/cmd/taskring/nodes"
 	"github.com/taskring/taskring/cmd/taskring/queues"
+	"github.com/taskring/taskring/cmd/taskring/rings"
 	"github.com/taskring/taskring/cmd/taskring/serve"
 	"github.com/taskring/taskring/cmd/taskring/tasks"
 	"github.com/taskring/taskring/cmd/taskring/usage"
@@ -65,6 +66,7 @@ done.
 		queues.Command(),
 		queues.PartitionCommand(),
 		nodes.Command(),
+		rings.Command(dynamic.Registry()),
 		config.Command(dynamic.Registry()),
 		bench.Command(),
 		versionCommand(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	n := startNode(ctx, t)
 	n.addLines(ctx, []string{"first"})
 	cmd := n.command(ctx, "work", "--queue", "files", "--", "sh", "-c", "echo $$; while :; do sleep 1000; done")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	said := startSaying(t, cmd)
 	group := nextLine(t, said)
 	// Two of a kind that come close together may arrive as one.
@@ -121,6 +124,9 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	_ = cmd.Wait()
 	if code := exit.Code(cmd.ProcessState.ExitCode()); code != exit.Interrupted {
 		t.Errorf("the worker ends with code %d, want %d", code, exit.Interrupted)
+	}
+	if !strings.Contains(stderr.String(), "killed 1 task: ") {
+		t.Errorf("the worker does not say what it killed: %q", stderr.String())
 	}
 	awaitNoGroup(t, group)
 }

@@ -21,6 +21,13 @@ import (
 	"github.com/taskring/taskring/partition"
 )
 
+// deadCounted is how many dead rows are counted when a partition is loaded, and
+// deadBytes how many bytes of them are read for that.
+const (
+	deadCounted = 1000
+	deadBytes   = 1 << 20
+)
+
 // leasePage is how many lease rows are read at a time.
 const leasePage = 10_000
 
@@ -37,6 +44,9 @@ type Opened struct {
 	Meta     row.Meta
 	Leases   []row.Lease
 	Previous task.Ownership
+
+	Dead     int64 // dead rows that were counted
+	DeadMore bool  // there are more, or may be
 }
 
 // Open takes the partition for the holder and reads its leases. The error says
@@ -51,6 +61,9 @@ func Open(ctx context.Context, s Store, holder task.Holder, p partition.ID) (Ope
 		return Opened{}, fmt.Errorf("taking partition %s: %w", p, err)
 	}
 	o := Opened{Epoch: acquired[0].Epoch, Meta: acquired[0].Meta, Previous: acquired[0].Previous}
+	if o.Meta.Listed { // else nothing was ever added
+		o.countDead(ctx, s, p)
+	}
 	if !o.Meta.MayHold {
 		return o, nil
 	}
@@ -66,6 +79,13 @@ func Open(ctx context.Context, s Store, holder task.Holder, p partition.ID) (Ope
 		}
 		scan.After.ID = page.Leases[len(page.Leases)-1].ID
 	}
+}
+
+// countDead counts dead rows. One that cannot be read makes a count uncertain and
+// no more: the tasks of the partition are to be worked on all the same.
+func (o *Opened) countDead(ctx context.Context, s Store, p partition.ID) {
+	page, err := s.Scan(ctx, p, row.Scan{Kind: row.Dead, Items: deadCounted, Bytes: deadBytes})
+	o.Dead, o.DeadMore = int64(len(page.Dead)), page.More || err != nil
 }
 
 // Read carries out a read of the ledger: a lookup fills records, a scan fills

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/task"
@@ -105,23 +104,4 @@ func stale(p partition.ID, c partition.Counts, drift partition.Drift) error {
 		Message: fmt.Sprintf("partition %v: %s", p, what),
 		Stale:   &task.Stale{Why: why, Counts: c},
 	}
-}
-
-// Lookup returns what the store's catalogue has of a partition, which need not
-// be loaded; known is false when it was never added to.
-func (e *Engine) Lookup(ctx context.Context, p partition.ID) (l store.Listed, known bool, err error) {
-	before := p
-	before.Number--
-	if p.IsRoot() { // behind all partitions of the type before
-		before.Type--
-		before.Number = math.MaxInt32
-	}
-	listed, err := e.cfg.Store.List(ctx, before, 1)
-	if err != nil {
-		return store.Listed{}, false, task.Errorf(task.StoreUnavailable, "looking up partition %v: %w", p, err)
-	}
-	if len(listed) == 1 && listed[0].Partition == p {
-		return listed[0], true, nil
-	}
-	return store.Listed{}, false, nil
 }

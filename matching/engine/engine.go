@@ -105,8 +105,6 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) settings() Settings { return e.cfg.Settings().withDefaults() }
-
 // Use says what a caller wants of a partition; it decides whether the partition
 // counts are checked.
 type Use uint8
@@ -140,6 +138,9 @@ func (e *Engine) Load(ctx context.Context, p partition.ID) (q *queue.Queue, was 
 		return q, true, nil
 	}
 	q, err = e.Queue(ctx, p, Read)
+	if errors.Is(err, task.StaleCounts) { // an operator named it, no client picked it
+		err = e.noPartition(p)
+	}
 	return q, false, err
 }
 
@@ -161,6 +162,8 @@ func (e *Engine) queue(ctx context.Context, p partition.ID, use Use, wait bool) 
 	}
 	return e.table.get(ctx, p, wait)
 }
+
+func (e *Engine) settings() Settings { return e.cfg.Settings().withDefaults() }
 
 // admit refuses calls for partitions that this node should not load.
 func (e *Engine) admit(ctx context.Context, p partition.ID, use Use) error {

@@ -85,7 +85,7 @@ func (in *instruments) makeGauges(m metric.Meter) error {
 	in.loaded, errs[0] = m.Int64ObservableGauge("taskring.partitions.loaded", metric.WithUnit("{partition}"),
 		metric.WithDescription("Partitions loaded on this node."))
 	in.backlog, errs[1] = m.Int64ObservableGauge("taskring.backlog.tasks", metric.WithUnit("{task}"),
-		metric.WithDescription("Tasks that are not finished, by queue and state, in partitions loaded on this node."))
+		metric.WithDescription("Tasks that are not finished, by queue and state, in partitions loaded on this node. Dead letters are counted up to 1,000 for each partition when it is loaded, and exactly from there on."))
 	in.oldest, errs[2] = m.Float64ObservableGauge("taskring.backlog.age", metric.WithUnit("s"),
 		metric.WithDescription("How long the oldest ready task of a queue has waited, in partitions loaded on this node."))
 	in.waiting, errs[3] = m.Int64ObservableGauge("taskring.polls.waiting", metric.WithUnit("{poll}"),
@@ -132,8 +132,8 @@ func (in *instruments) unloaded(ctx context.Context, why Why, c ledger.Counts) {
 
 // figures are those of a queue, over its loaded partitions.
 type figures struct {
-	ready, scheduled, leased, polls int64
-	oldest                          task.Micros
+	ready, scheduled, leased, dead, polls int64
+	oldest                                task.Micros
 }
 
 func (in *instruments) observe(o metric.Observer, loaded []*queue.Queue) {
@@ -147,9 +147,11 @@ func (in *instruments) observe(o metric.Observer, loaded []*queue.Queue) {
 			f = &figures{}
 			byQueue[q.Partition().Queue] = f
 		}
-		f.ready += s.Ready + s.Spilled
-		f.scheduled += s.Delayed
+		ready, delayed := s.Estimate()
+		f.ready += ready
+		f.scheduled += delayed
 		f.leased += s.Leased
+		f.dead += s.Dead
 		f.polls += int64(s.WaitingPolls)
 		if s.OldestReady != 0 && (f.oldest == 0 || s.OldestReady < f.oldest) {
 			f.oldest = s.OldestReady
@@ -174,6 +176,7 @@ func (in *instruments) observeQueue(o metric.Observer, q partition.Queue, f *fig
 	o.ObserveInt64(in.backlog, f.ready, state("ready"))
 	o.ObserveInt64(in.backlog, f.scheduled, state("scheduled"))
 	o.ObserveInt64(in.backlog, f.leased, state("leased"))
+	o.ObserveInt64(in.backlog, f.dead, state("dead"))
 	o.ObserveInt64(in.waiting, f.polls, set)
 	age := 0.0
 	if f.oldest != 0 {

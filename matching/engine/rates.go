@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/taskring/taskring/matching/queue"
+	"github.com/taskring/taskring/matching/task"
 )
 
 // Rates says how busy a partition was lately.
@@ -12,6 +13,9 @@ type Rates struct {
 	LoadedAt time.Time
 	Adds     float64 // per second
 	Grants   float64 // per second
+
+	// The same by priority, the first one first.
+	AddsBy, GrantsBy [task.Priorities]float64
 }
 
 // rates remembers, of each loaded partition, what it had counted at the last two
@@ -30,7 +34,7 @@ type history struct {
 
 type reading struct {
 	at             time.Time
-	added, granted uint64
+	added, granted [task.Priorities]uint64
 }
 
 // begin remembers a partition that is being loaded.
@@ -54,7 +58,7 @@ func (r *rates) sample(q *queue.Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h := r.byRef[q]; h != nil {
-		h.older, h.newer = h.newer, reading{time.Now(), c.Added, c.Granted}
+		h.older, h.newer = h.newer, reading{time.Now(), c.AddedBy, c.GrantedBy}
 	}
 }
 
@@ -68,9 +72,12 @@ func (e *Engine) Rates(q *queue.Queue, now queue.Stats) Rates {
 	}
 	// Less than a second says nothing: one task in a millisecond is no rate of 1,000.
 	seconds := max(time.Since(h.older.at).Seconds(), 1)
-	return Rates{
-		LoadedAt: h.loaded,
-		Adds:     float64(now.Counts.Added-h.older.added) / seconds,
-		Grants:   float64(now.Counts.Granted-h.older.granted) / seconds,
+	out := Rates{LoadedAt: h.loaded}
+	for i := range out.AddsBy {
+		out.AddsBy[i] = float64(now.Counts.AddedBy[i]-h.older.added[i]) / seconds
+		out.GrantsBy[i] = float64(now.Counts.GrantedBy[i]-h.older.granted[i]) / seconds
+		out.Adds += out.AddsBy[i]
+		out.Grants += out.GrantsBy[i]
 	}
+	return out
 }

@@ -51,10 +51,8 @@ func Declared() []dynamicconfig.Declared {
 // Settings are what may change while the engine runs; they are read at each
 // use. Zero values are the defaults.
 type Settings struct {
-	// Partitions that may hold tasks are loaded after a start: so many a second,
-	// and so many at a time.
-	PreloadRate        float64
-	PreloadConcurrency int
+	PreloadRate        float64 // partitions that may hold tasks, loaded per second after a start
+	PreloadConcurrency int     // how many of them are loaded at a time
 
 	ReadAheadBytes int           // of stored tasks kept in memory, all partitions together
 	MaxPartitions  int           // that are loaded at a time

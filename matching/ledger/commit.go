@@ -204,7 +204,7 @@ func (l *Ledger) Drained() bool { return len(l.tasks) == 0 && l.whole() }
 // Stored tells that the mutation taken last is durable.
 func (l *Ledger) Stored() {
 	for _, e := range l.flight {
-		e.have = e.sent
+		l.learn(e, e.sent)
 		l.landed(e)
 	}
 	for _, w := range l.flightWaits {
@@ -218,6 +218,17 @@ func (l *Ledger) Stored() {
 		l.closed = l.closed || l.meta.Released
 	}
 	l.endFlight()
+}
+
+// learn takes over what the store has of an entry, and counts dead rows.
+func (l *Ledger) learn(e *Entry, now form) {
+	if e.have.kind == row.Dead {
+		l.dead--
+	}
+	if now.kind == row.Dead {
+		l.dead++
+	}
+	e.have = now
 }
 
 // landed follows up on an entry whose form is known again.
@@ -316,7 +327,7 @@ func (l *Ledger) Resolve(epoch task.Epoch, meta row.Meta, records []row.Record) 
 	}
 	for _, e := range l.flight {
 		if now := found[e.ID]; now != e.have {
-			e.have = now
+			l.learn(e, now)
 			l.landed(e)
 		} else {
 			l.bounced(e, errNotStored)

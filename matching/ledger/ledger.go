@@ -15,6 +15,7 @@ type Config struct {
 	Epoch     task.Epoch   // of the acquisition; every grant and id carries it
 	Meta      row.Meta     // as of the acquisition
 	Leases    []row.Lease  // every lease row
+	Dead      int64        // dead rows, as far as they were counted
 	Limits    Limits       // zero fields take the value of [DefaultLimits]
 	Rand      *rand.Rand   // spreads retries; needed
 }
@@ -92,6 +93,7 @@ type Ledger struct {
 
 	retryReadAt int64
 	spilledRows int64 // estimate of rows that only the store has
+	dead        int64 // dead rows, from those counted at the load on
 	counts      Counts
 }
 
@@ -102,7 +104,7 @@ func New(c Config, now time.Time) *Ledger {
 		partition: c.Partition, limits: c.Limits.withDefaults(), rand: c.Rand, epoch: c.Epoch, base: now,
 		tasks: make(map[task.ID]*Entry), counters: make(map[task.ID]row.Lease),
 		leases: timers{kind: leaseTimer}, due: timers{kind: dueTimer}, expiries: timers{kind: expiryTimer},
-		meta: c.Meta,
+		meta: c.Meta, dead: c.Dead,
 	}
 	l.meta.Released = false
 	l.read.init()
@@ -182,7 +184,7 @@ func (l *Ledger) forget(e *Entry) {
 	delete(l.tasks, e.ID)
 	e.forgotten = true
 	l.counts.Memory--
-	l.counts.ByState[e.State]--
+	l.count(e, -1)
 	l.read.remember(e.ID)
 }
 

@@ -64,6 +64,7 @@ func (l *Ledger) Add(t *task.Task, now time.Time, tk Ticket) *Entry {
 	e.setBody(t)
 	l.insert(e)
 	l.counts.Added++
+	l.counts.AddedBy[e.Priority.Level()]++
 	l.pending.items++
 	l.pending.bytes += e.size
 	l.fresh = append(l.fresh, e)
@@ -106,6 +107,7 @@ func (l *Ledger) Grant(e *Entry, identity string, duration time.Duration, now ti
 	l.leases.set(e, l.mono(now)+int64(e.Duration))
 	l.markDirty(e)
 	l.counts.Granted++
+	l.counts.GrantedBy[e.Priority.Level()]++
 	return e.Grant(), true
 }
 

@@ -43,9 +43,17 @@ func (l *Ledger) hasRoom(lv *level, part int) bool {
 
 // become changes the entry's state and keeps the counts.
 func (l *Ledger) become(e *Entry, s State) {
-	l.counts.ByState[e.State]--
-	l.counts.ByState[s]++
+	l.count(e, -1)
 	e.State = s
+	l.count(e, 1)
+}
+
+// count adds n to the counts of the entry's state.
+func (l *Ledger) count(e *Entry, n int) {
+	l.counts.ByState[e.State] += n
+	if e.State == Ready {
+		l.counts.ReadyBy[e.Priority.Level()] += n
+	}
 }
 
 // makeReady makes the task available to workers, once its body is in memory.

@@ -149,12 +149,22 @@ func (m *Matcher) Tasks() int {
 func (m *Matcher) Oldest() (task.Micros, bool) {
 	var oldest task.Micros
 	found := false
-	for i := range m.tasks {
-		if waiting := m.tasks[i].items; len(waiting) > 0 && (!found || waiting[0].Since < oldest) {
-			oldest, found = waiting[0].Since, true
+	for p := task.MinPriority; p <= task.MaxPriority; p++ {
+		if since, ok := m.OldestOf(p); ok && (!found || since < oldest) {
+			oldest, found = since, true
 		}
 	}
 	return oldest, found
+}
+
+// OldestOf returns since when the longest-waiting task of a priority is ready, or
+// false.
+func (m *Matcher) OldestOf(p task.Priority) (task.Micros, bool) {
+	waiting := m.tasks[p.Level()].items
+	if len(waiting) == 0 {
+		return 0, false
+	}
+	return waiting[0].Since, true
 }
 
 // best returns the task that is to be handed out next, or nil.

@@ -30,7 +30,7 @@ const (
 	TaskType_TASK_TYPE_UNSPECIFIED TaskType = 0
 	TaskType_TASK_TYPE_WORKFLOW    TaskType = 1
 	TaskType_TASK_TYPE_ACTIVITY    TaskType = 2
-	// Request and reply; such tasks are never stored.
+	// Request and reply; such tasks are never stored. Not served yet.
 	TaskType_TASK_TYPE_DISPATCH TaskType = 3
 )
 
@@ -259,10 +259,14 @@ type QueueStats struct {
 	WaitingPolls int64 `protobuf:"varint,8,opt,name=waiting_polls,json=waitingPolls,proto3" json:"waiting_polls,omitempty"`
 	// A rate limit held back a task within the last 30 s.
 	RateLimited bool `protobuf:"varint,9,opt,name=rate_limited,json=rateLimited,proto3" json:"rate_limited,omitempty"`
-	// The counts above are estimates, as after an unknown outcome in the store.
+	// The counts above are estimates: the store may have tasks, or dead letters, that
+	// were not counted.
 	Estimated bool `protobuf:"varint,10,opt,name=estimated,proto3" json:"estimated,omitempty"`
 	// One entry per priority that has tasks, ascending.
-	ByPriority    []*PriorityStats `protobuf:"bytes,11,rep,name=by_priority,json=byPriority,proto3" json:"by_priority,omitempty"`
+	ByPriority []*PriorityStats `protobuf:"bytes,11,rep,name=by_priority,json=byPriority,proto3" json:"by_priority,omitempty"`
+	// When the first scheduled task is due; unset when there is none, or when it
+	// is not known. In sums the earliest.
+	NextDueAt     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=next_due_at,json=nextDueAt,proto3" json:"next_due_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -374,7 +378,14 @@ func (x *QueueStats) GetByPriority() []*PriorityStats {
 	return nil
 }
 
-// PriorityStats are the figures of one priority.
+func (x *QueueStats) GetNextDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextDueAt
+	}
+	return nil
+}
+
+// PriorityStats are the figures of one priority; ready are those in memory.
 type PriorityStats struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Priority      int32                  `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
@@ -537,7 +548,8 @@ type Holder struct {
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// New at each start of the node.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// HOST:PORT of its gRPC endpoint.
+	// HOST:PORT of its gRPC endpoint: the host as the node was configured, or its
+	// host's name when it listens on all addresses.
 	Address       string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -606,7 +618,8 @@ type PartitionDescription struct {
 	LoadedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=loaded_at,json=loadedAt,proto3" json:"loaded_at,omitempty"`
 	Stats    *QueueStats            `protobuf:"bytes,6,opt,name=stats,proto3" json:"stats,omitempty"`
 	Pollers  []*Poller              `protobuf:"bytes,7,rep,name=pollers,proto3" json:"pollers,omitempty"`
-	// Highest id given out.
+	// No id above it was given out: the last one, or soon after a load one below
+	// all that are to come.
 	LastId uint64              `protobuf:"fixed64,8,opt,name=last_id,json=lastId,proto3" json:"last_id,omitempty"`
 	Levels []*LevelDescription `protobuf:"bytes,9,rep,name=levels,proto3" json:"levels,omitempty"`
 	// No task is left: neither stored nor leased.
@@ -741,7 +754,7 @@ type LevelDescription struct {
 	ReadLevel uint64 `protobuf:"fixed64,2,opt,name=read_level,json=readLevel,proto3" json:"read_level,omitempty"`
 	// Ids up to here have no row any more.
 	AckLevel uint64 `protobuf:"fixed64,3,opt,name=ack_level,json=ackLevel,proto3" json:"ack_level,omitempty"`
-	// Tasks in memory.
+	// Ready tasks in memory.
 	Loaded        int64 `protobuf:"varint,4,opt,name=loaded,proto3" json:"loaded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1012,7 +1025,7 @@ const file_taskring_matching_v1_queue_proto_rawDesc = "" +
 	"\vbacklog_cap\x18\x03 \x01(\x03R\n" +
 	"backlogCap\x12#\n" +
 	"\rbacklog_codes\x18\x04 \x01(\fR\fbacklogCodes\x12\x18\n" +
-	"\amanaged\x18\x05 \x01(\bR\amanaged\"\x9c\x03\n" +
+	"\amanaged\x18\x05 \x01(\bR\amanaged\"\xd8\x03\n" +
 	"\n" +
 	"QueueStats\x12\x14\n" +
 	"\x05ready\x18\x01 \x01(\x03R\x05ready\x12\x1c\n" +
@@ -1027,7 +1040,8 @@ const file_taskring_matching_v1_queue_proto_rawDesc = "" +
 	"\testimated\x18\n" +
 	" \x01(\bR\testimated\x12D\n" +
 	"\vby_priority\x18\v \x03(\v2#.taskring.matching.v1.PriorityStatsR\n" +
-	"byPriority\"\xc5\x01\n" +
+	"byPriority\x12:\n" +
+	"\vnext_due_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tnextDueAt\"\xc5\x01\n" +
 	"\rPriorityStats\x12\x1a\n" +
 	"\bpriority\x18\x01 \x01(\x05R\bpriority\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\x03R\x05ready\x12B\n" +
@@ -1129,25 +1143,26 @@ var file_taskring_matching_v1_queue_proto_depIdxs = []int32{
 	0,  // 0: taskring.matching.v1.TaskQueuePartition.type:type_name -> taskring.matching.v1.TaskType
 	12, // 1: taskring.matching.v1.QueueStats.oldest_ready_at:type_name -> google.protobuf.Timestamp
 	4,  // 2: taskring.matching.v1.QueueStats.by_priority:type_name -> taskring.matching.v1.PriorityStats
-	12, // 3: taskring.matching.v1.PriorityStats.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	12, // 4: taskring.matching.v1.Poller.last_seen_at:type_name -> google.protobuf.Timestamp
-	6,  // 5: taskring.matching.v1.PartitionDescription.holder:type_name -> taskring.matching.v1.Holder
-	12, // 6: taskring.matching.v1.PartitionDescription.loaded_at:type_name -> google.protobuf.Timestamp
-	3,  // 7: taskring.matching.v1.PartitionDescription.stats:type_name -> taskring.matching.v1.QueueStats
-	5,  // 8: taskring.matching.v1.PartitionDescription.pollers:type_name -> taskring.matching.v1.Poller
-	8,  // 9: taskring.matching.v1.PartitionDescription.levels:type_name -> taskring.matching.v1.LevelDescription
-	2,  // 10: taskring.matching.v1.PartitionDescription.counts:type_name -> taskring.matching.v1.PartitionCounts
-	10, // 11: taskring.matching.v1.QueueSettings.dispatch_pause:type_name -> taskring.matching.v1.Pause
-	10, // 12: taskring.matching.v1.QueueSettings.add_pause:type_name -> taskring.matching.v1.Pause
-	11, // 13: taskring.matching.v1.QueueSettings.fairness_weights:type_name -> taskring.matching.v1.QueueSettings.FairnessWeightsEntry
-	12, // 14: taskring.matching.v1.QueueSettings.updated_at:type_name -> google.protobuf.Timestamp
-	12, // 15: taskring.matching.v1.Pause.since:type_name -> google.protobuf.Timestamp
-	12, // 16: taskring.matching.v1.Pause.until:type_name -> google.protobuf.Timestamp
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	12, // 3: taskring.matching.v1.QueueStats.next_due_at:type_name -> google.protobuf.Timestamp
+	12, // 4: taskring.matching.v1.PriorityStats.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	12, // 5: taskring.matching.v1.Poller.last_seen_at:type_name -> google.protobuf.Timestamp
+	6,  // 6: taskring.matching.v1.PartitionDescription.holder:type_name -> taskring.matching.v1.Holder
+	12, // 7: taskring.matching.v1.PartitionDescription.loaded_at:type_name -> google.protobuf.Timestamp
+	3,  // 8: taskring.matching.v1.PartitionDescription.stats:type_name -> taskring.matching.v1.QueueStats
+	5,  // 9: taskring.matching.v1.PartitionDescription.pollers:type_name -> taskring.matching.v1.Poller
+	8,  // 10: taskring.matching.v1.PartitionDescription.levels:type_name -> taskring.matching.v1.LevelDescription
+	2,  // 11: taskring.matching.v1.PartitionDescription.counts:type_name -> taskring.matching.v1.PartitionCounts
+	10, // 12: taskring.matching.v1.QueueSettings.dispatch_pause:type_name -> taskring.matching.v1.Pause
+	10, // 13: taskring.matching.v1.QueueSettings.add_pause:type_name -> taskring.matching.v1.Pause
+	11, // 14: taskring.matching.v1.QueueSettings.fairness_weights:type_name -> taskring.matching.v1.QueueSettings.FairnessWeightsEntry
+	12, // 15: taskring.matching.v1.QueueSettings.updated_at:type_name -> google.protobuf.Timestamp
+	12, // 16: taskring.matching.v1.Pause.since:type_name -> google.protobuf.Timestamp
+	12, // 17: taskring.matching.v1.Pause.until:type_name -> google.protobuf.Timestamp
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_taskring_matching_v1_queue_proto_init() }

@@ -67,7 +67,8 @@ const (
 // serve it alike: a request that names no partition is routed by whoever gets
 // it, one that names a partition is served by the node that holds it.
 //
-// Errors are explained at ItemError.
+// Errors are explained at ItemError. A method that a node does not serve yet
+// answers UNIMPLEMENTED.
 type MatchingServiceClient interface {
 	// AddTask adds a task. OK means that the task is never lost, under the
 	// durability that was asked for.
@@ -562,7 +563,8 @@ type MatchingService_WatchQueueStatesClient = grpc.BidiStreamingClient[WatchQueu
 // serve it alike: a request that names no partition is routed by whoever gets
 // it, one that names a partition is served by the node that holds it.
 //
-// Errors are explained at ItemError.
+// Errors are explained at ItemError. A method that a node does not serve yet
+// answers UNIMPLEMENTED.
 type MatchingServiceServer interface {
 	// AddTask adds a task. OK means that the task is never lost, under the
 	// durability that was asked for.

@@ -358,8 +358,9 @@ type TaskOptions struct {
 	// node's setting, 30 s by default.
 	LeaseDuration *durationpb.Duration `protobuf:"bytes,10,opt,name=lease_duration,json=leaseDuration,proto3" json:"lease_duration,omitempty"`
 	Durability    Durability           `protobuf:"varint,11,opt,name=durability,proto3,enum=taskring.matching.v1.Durability" json:"durability,omitempty"`
-	// A repeated add with the same id within the window answers with the first
-	// task's id. At most 256 bytes; empty: none.
+	// Not served yet: an add with one is refused with UNIMPLEMENTED. It will make a
+	// repeated add with the same id within a window answer with the first task's
+	// id. At most 256 bytes; empty: none.
 	RequestId     string `protobuf:"bytes,12,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1169,7 +1170,8 @@ type PollTaskRequest struct {
 	// Names a worker's run for ShutdownWorker.
 	WorkerInstanceKey string `protobuf:"bytes,5,opt,name=worker_instance_key,json=workerInstanceKey,proto3" json:"worker_instance_key,omitempty"`
 	// How long to wait for a task. Unset: the node's setting; 0: do not wait. A
-	// poll ends empty one second before the call's deadline in any case.
+	// poll ends empty before the call's deadline in any case: by a second, or by a
+	// quarter of the time that was left when it came, whichever is less.
 	Wait   *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
 	Format GrantFormat          `protobuf:"varint,7,opt,name=format,proto3,enum=taskring.matching.v1.GrantFormat" json:"format,omitempty"`
 	// Replaces the tasks' own lease durations, 1 s to 12 h.
@@ -1314,7 +1316,7 @@ type PollTaskResponse struct {
 	Counts *PartitionCounts `protobuf:"bytes,5,opt,name=counts,proto3" json:"counts,omitempty"`
 	// Advice: change the number of polls by this much, -1, 0 or 1.
 	PollerDelta int32 `protobuf:"varint,6,opt,name=poller_delta,json=pollerDelta,proto3" json:"poller_delta,omitempty"`
-	// Tasks that could be handed out at once; a lower bound.
+	// Tasks left that could be handed out at once; a lower bound. Set with tasks.
 	BacklogHint   int64 `protobuf:"varint,7,opt,name=backlog_hint,json=backlogHint,proto3" json:"backlog_hint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3905,7 +3907,7 @@ func (x *ShutdownWorkerResponse) GetPollsEnded() int32 {
 }
 
 // DispatchTaskRequest asks a worker and waits for its answer. The task is
-// never stored.
+// never stored. Not served yet.
 type DispatchTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of type DISPATCH.

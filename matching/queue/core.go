@@ -82,10 +82,10 @@ func (r EmptyReason) String() string {
 
 // PollResult is how a poll ended. Grants is empty unless Empty is NotEmpty.
 type PollResult struct {
-	Grants  []Granted
-	Empty   EmptyReason
-	Owner   *task.Ownership // Moved: to whom, when known
-	Backlog int64           // tasks not finished in the partition, as far as known
+	Grants []Granted
+	Empty  EmptyReason
+	Owner  *task.Ownership // Moved: to whom, when known
+	Ready  int64           // tasks left in memory that could be handed out now
 }
 
 // Add adds tasks; the answers find their callers by tickets with the given call
@@ -318,10 +318,10 @@ func (c *Core) matchAll(now time.Time) bool {
 		progress = true
 		c.grant(e, w, now)
 	}
-	backlog := c.ledger.Backlog()
+	ready := int64(c.matcher.Tasks())
 	for _, p := range c.touched {
 		r := p.Result
-		r.Backlog = backlog
+		r.Ready = ready
 		c.End(p, r)
 	}
 	clear(c.touched)

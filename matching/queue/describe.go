@@ -18,10 +18,21 @@ type Stats struct {
 	Leased  int64
 	Delayed int64
 	Spilled int64
-	Backlog int64 // tasks not finished: all of the above
+	// ReadySpilled: ready tasks may be among those; otherwise all are delayed.
+	ReadySpilled bool
+	Backlog      int64 // tasks not finished: all of the above
+
+	Dead     int64 // dead letters; counted up to a bound at the load, and from there on
+	DeadMore bool  // there were more at the load than were counted
+
+	Bound      task.ID // no id above it was given out
+	Priorities [task.Priorities]PriorityStats
 
 	// OldestReady is since when the longest-waiting ready task waits; 0 = none.
 	OldestReady task.Micros
+	// NextDue is when the first delayed task is due; 0 = there is none, or only
+	// the store knows.
+	NextDue task.Micros
 	// Empty is certain: the partition holds no task, ready, delayed or leased.
 	Empty bool
 	// LeasesLimited: ready tasks wait because matching.maxLeases is reached.
@@ -33,6 +44,23 @@ type Stats struct {
 	Counts       ledger.Counts
 }
 
+// PriorityStats describes one priority of a loaded partition.
+type PriorityStats struct {
+	Ready       int64       // in memory
+	OldestReady task.Micros // as in [Stats]
+	Level       ledger.Level
+}
+
+// Estimate returns how many tasks are ready and how many are delayed. What only
+// the store has counts as ready, unless it is surely delayed: more is not known
+// of it.
+func (s *Stats) Estimate() (ready, delayed int64) {
+	if s.ReadySpilled {
+		return s.Ready + s.Spilled, s.Delayed
+	}
+	return s.Ready, s.Delayed + s.Spilled
+}
+
 // Describe returns what the partition looks like now.
 func (q *Queue) Describe() Stats {
 	q.mu.Lock()
@@ -40,14 +68,20 @@ func (q *Queue) Describe() Stats {
 	core := q.mu.core
 	c := core.ledger.Counts()
 	oldest, _ := core.matcher.Oldest()
-	return Stats{
-		Epoch: core.ledger.Epoch(),
+	s := Stats{
+		Epoch: core.ledger.Epoch(), Dead: core.ledger.Dead(), DeadMore: q.cfg.Opened.DeadMore, Bound: core.ledger.Bound(),
 		Ready: int64(c.ByState[ledger.Ready]), Leased: int64(c.ByState[ledger.Leased]), Delayed: int64(c.ByState[ledger.Delayed]),
 		Spilled: core.ledger.Spilled(), Backlog: core.ledger.Backlog(),
+		ReadySpilled: core.ledger.ReadySpilled(), NextDue: core.ledger.NextDue(),
 		OldestReady: oldest, Empty: core.ledger.Drained(), LeasesLimited: core.matcher.Tasks() > 0 && !core.ledger.CanGrant(),
 		WaitingPolls: core.matcher.Polls(), Pollers: q.mu.pollers.recent(time.Now()),
 		LastUsed: q.mu.active, Counts: c,
 	}
+	for i, level := range core.ledger.Levels() {
+		oldest, _ := core.matcher.OldestOf(task.Priority(i + 1))
+		s.Priorities[i] = PriorityStats{Ready: int64(c.ReadyBy[i]), OldestReady: oldest, Level: level}
+	}
+	return s
 }
 
 // IdleSince returns since when nobody uses the partition, or false while polls

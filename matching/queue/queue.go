@@ -74,7 +74,7 @@ func New(cfg Config) *Queue {
 	q := &Queue{cfg: cfg, done: make(chan struct{})}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	lc := ledger.Config{
-		Partition: cfg.Partition, Epoch: cfg.Opened.Epoch, Meta: cfg.Opened.Meta, Leases: cfg.Opened.Leases,
+		Partition: cfg.Partition, Epoch: cfg.Opened.Epoch, Meta: cfg.Opened.Meta, Leases: cfg.Opened.Leases, Dead: cfg.Opened.Dead,
 		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 	q.mu.core = NewCore(lc, now)

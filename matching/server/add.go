@@ -13,6 +13,9 @@ import (
 // AddTask adds a task and answers when it is durable, or finished.
 func (h *Handler) AddTask(ctx context.Context, r *matchingpb.AddTaskRequest) (*matchingpb.AddTaskResponse, error) {
 	target, t, err := h.decoder().AddTask(r)
+	if err == nil {
+		err = served(t)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +53,9 @@ func (h *Handler) AddTasks(ctx context.Context, r *matchingpb.AddTasksRequest) (
 	var elsewhere []int // batches that name no partition
 	for i, b := range r.GetBatches() {
 		batch, err := d.AddBatch(b)
+		if err == nil {
+			refuseUnserved(&batch)
+		}
 		switch {
 		case err != nil:
 			out.Results[i] = &matchingpb.AddResult{Error: wire.ItemErrorOf(0, err)}
@@ -68,6 +74,29 @@ func (h *Handler) AddTasks(ctx context.Context, r *matchingpb.AddTasksRequest) (
 		out.Results[a.at] = h.finishAdd(ctx, a)
 	}
 	return out, nil
+}
+
+// served refuses a task that asks for what this version does not do: a producer
+// who repeats adds and counts on a request id would otherwise add them twice.
+func served(t *task.Task) error {
+	if t.RequestID == "" {
+		return nil
+	}
+	return task.Errorf(task.Unimplemented, "options.request_id is not served yet: leave it empty, and expect a repeated add to add a second task")
+}
+
+// refuseUnserved refuses the items of a batch that served does.
+func refuseUnserved(b *wire.AddBatch) {
+	var refused []*matchingpb.ItemError
+	for i, t := range b.Tasks {
+		if t == nil {
+			continue
+		}
+		if err := served(t); err != nil {
+			b.Tasks[i], refused = nil, append(refused, wire.ItemErrorOf(i, err))
+		}
+	}
+	b.Refused = mergeErrors(b.Refused, refused)
 }
 
 // addBatch is a batch that was started.

@@ -102,7 +102,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, n
 	if err == nil {
 		reply, err = next(ctx, req)
 	}
-	err = wire.ToStatus(err)
+	err = wire.ToStatus(ofStub(info.FullMethod, err))
 	e.count(ctx, info.FullMethod, err)
 	if err != nil {
 		return nil, err
@@ -115,10 +115,23 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, n
 func (e *edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	ctx, cancel := e.handler.untilPollsEnd(ss.Context())
 	defer cancel()
-	err := wire.ToStatus(next(srv, &boundStream{ServerStream: ss, ctx: ctx}))
+	err := wire.ToStatus(ofStub(info.FullMethod, next(srv, &boundStream{ServerStream: ss, ctx: ctx})))
 	e.count(ctx, info.FullMethod, err)
 	return err
 }
+
+// ofStub puts what the generated stub says of a method that nobody wrote into our
+// own words, with a reason. Other errors stay as they are.
+func ofStub(method string, err error) error {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() != codes.Unimplemented || len(st.Details()) > 0 {
+		return err
+	}
+	return task.Errorf(task.Unimplemented, "%s is not built yet: this version of the node does not serve it", nameOf(method))
+}
+
+// nameOf returns the name of a method without that of its service.
+func nameOf(method string) string { return method[strings.LastIndexByte(method, '/')+1:] }
 
 // boundStream is a stream with a context of its own.
 type boundStream struct {
@@ -155,7 +168,7 @@ func (e *edge) count(ctx context.Context, method string, err error) {
 	labels, ok := e.labels.Load(key)
 	if !ok {
 		labels, _ = e.labels.LoadOrStore(key, metric.WithAttributeSet(attribute.NewSet(
-			attribute.String("method", method[strings.LastIndexByte(method, '/')+1:]),
+			attribute.String("method", nameOf(method)),
 			attribute.String("code", key.code.String()),
 		)))
 	}

@@ -7,15 +7,11 @@ import (
 	"github.com/taskring/taskring/matching/ledger"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/queue"
-	"github.com/taskring/taskring/matching/row"
+	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
 	"github.com/taskring/taskring/partition"
 )
-
-// deadCounted is how many dead letters are counted for a description; more make
-// it an estimate.
-const deadCounted = 1000
 
 // GetTask shows a task with its payload.
 func (h *Handler) GetTask(ctx context.Context, r *matchingpb.GetTaskRequest) (*matchingpb.GetTaskResponse, error) {
@@ -28,14 +24,31 @@ func (h *Handler) GetTask(ctx context.Context, r *matchingpb.GetTaskRequest) (*m
 		return nil, err
 	}
 	var got queue.Description
-	err := h.on(ctx, p, engine.Settle, func(q *queue.Queue) (err error) {
+	looked, err := h.look(ctx, p, func(q *queue.Queue) (err error) {
 		got, err = q.Get(ctx, task.ID(r.GetId()))
 		return err
 	})
+	if err == nil && !looked {
+		err = task.Errorf(task.NotFound, "partition %v has no task %d: it never held any", p, r.GetId())
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &matchingpb.GetTaskResponse{Task: describe(p, got).Encode(true)}, nil
+}
+
+// look runs f on a partition for somebody who only looks, loading it if need be. A
+// partition that never held a task is not loaded for that: false. One that does
+// not exist is NotFound.
+func (h *Handler) look(ctx context.Context, p partition.ID, f func(*queue.Queue) error) (looked bool, err error) {
+	_, known, err := h.cfg.Engine.Look(ctx, p)
+	if err != nil {
+		return false, err
+	}
+	if _, loaded := h.cfg.Engine.Loaded(p); !loaded && !known {
+		return false, nil
+	}
+	return true, h.on(ctx, p, engine.Settle, f)
 }
 
 // describe puts what the queue says of a task into the form of the wire.
@@ -68,23 +81,24 @@ func stateOf(s ledger.State) wire.State {
 	}
 }
 
-// DescribePartition shows one partition. It is loaded for that, unless the
-// request says not to.
+// DescribePartition shows one partition. It is loaded for that when it was ever
+// added to, unless the request says not to.
 func (h *Handler) DescribePartition(ctx context.Context, r *matchingpb.DescribePartitionRequest) (*matchingpb.DescribePartitionResponse, error) {
 	p, err := wire.DecodePartition("task_queue", r.GetTaskQueue())
 	if err != nil {
 		return nil, err
 	}
-	out := &matchingpb.DescribePartitionResponse{TaskQueue: wire.EncodePartition(p)}
-	if r.GetOnlyIfLoaded() {
-		if _, loaded := h.cfg.Engine.Loaded(p); !loaded {
-			out.Partition, err = h.describeUnloaded(ctx, p)
-			return out, err
-		}
+	listed, known, err := h.cfg.Engine.Look(ctx, p)
+	if err != nil {
+		return nil, err
 	}
-	err = h.on(ctx, p, engine.Read, func(q *queue.Queue) (err error) {
-		out.Partition, err = h.describeLoaded(ctx, q)
-		return err
+	out := &matchingpb.DescribePartitionResponse{TaskQueue: wire.EncodePartition(p), Partition: h.describeUnloaded(p, listed)}
+	if _, loaded := h.cfg.Engine.Loaded(p); !loaded && (!known || r.GetOnlyIfLoaded()) {
+		return out, nil
+	}
+	err = h.on(ctx, p, engine.Settle, func(q *queue.Queue) error {
+		out.Partition = h.describeLoaded(q)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -92,58 +106,41 @@ func (h *Handler) DescribePartition(ctx context.Context, r *matchingpb.DescribeP
 	return out, nil
 }
 
-func (h *Handler) describeUnloaded(ctx context.Context, p partition.ID) (*matchingpb.PartitionDescription, error) {
-	listed, _, err := h.cfg.Engine.Lookup(ctx, p)
-	if err != nil {
-		return nil, err
-	}
+func (h *Handler) describeUnloaded(p partition.ID, listed store.Listed) *matchingpb.PartitionDescription {
 	return &matchingpb.PartitionDescription{
 		Partition: p.Number,
 		Holder:    wire.EncodeHolder(listed.Holder),
 		Epoch:     uint64(listed.Epoch),
 		Counts:    h.counts(p.Queue),
 		Drained:   !listed.Meta.MayHold,
-	}, nil
+	}
 }
 
-func (h *Handler) describeLoaded(ctx context.Context, q *queue.Queue) (*matchingpb.PartitionDescription, error) {
-	dead, more, err := q.Peek(ctx, queue.PeekRequest{Kind: row.Dead, Items: deadCounted})
-	if err != nil {
-		return nil, task.Errorf(task.StoreUnavailable, "counting dead letters: %w", err)
-	}
+func (h *Handler) describeLoaded(q *queue.Queue) *matchingpb.PartitionDescription {
 	p, s := q.Partition(), q.Describe()
-	stats := statsOf(s)
 	rates := h.cfg.Engine.Rates(q, s)
-	stats.AddRate, stats.DispatchRate = rates.Adds, rates.Grants
-	stats.Dead, stats.Estimated = int64(len(dead)), stats.GetEstimated() || more
 	out := &matchingpb.PartitionDescription{
 		Partition: p.Number,
 		Loaded:    true,
 		Holder:    wire.EncodeHolder(h.cfg.Engine.Holder()),
 		Epoch:     uint64(s.Epoch),
 		LoadedAt:  wire.EncodeTime(task.At(rates.LoadedAt)),
-		Stats:     stats,
+		Stats:     statsOf(&s, rates),
+		LastId:    uint64(s.Bound),
 		Counts:    h.counts(p.Queue),
-		Drained:   s.Empty && len(dead) == 0,
+		Drained:   s.Empty && s.Dead == 0,
+	}
+	for i, of := range s.Priorities {
+		out.Levels = append(out.Levels, &matchingpb.LevelDescription{
+			Priority: int32(i) + 1, ReadLevel: uint64(of.Level.Read), AckLevel: uint64(of.Level.Ack), Loaded: of.Ready,
+		})
 	}
 	for _, w := range s.Pollers {
 		out.Pollers = append(out.Pollers, &matchingpb.Poller{
 			Identity: w.Identity, LastSeenAt: wire.EncodeTime(task.At(w.LastSeen)), OpenPolls: int32(w.Open),
 		})
 	}
-	return out, nil
-}
-
-// statsOf counts what only the store has as ready: it is not known better.
-func statsOf(s queue.Stats) *matchingpb.QueueStats {
-	return &matchingpb.QueueStats{
-		Ready:         s.Ready + s.Spilled,
-		Scheduled:     s.Delayed,
-		Leased:        s.Leased,
-		OldestReadyAt: wire.EncodeTime(s.OldestReady),
-		WaitingPolls:  int64(s.WaitingPolls),
-		Estimated:     s.Spilled > 0,
-	}
+	return out
 }
 
 func (h *Handler) counts(q partition.Queue) *matchingpb.PartitionCounts {

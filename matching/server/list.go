@@ -82,28 +82,6 @@ func (h *Handler) ListTaskQueues(ctx context.Context, r *matchingpb.ListTaskQueu
 	return out, err
 }
 
-// loadedStats sums up the partitions of a queue that are loaded on this node.
-func (h *Handler) loadedStats(q partition.Queue) *matchingpb.QueueStats {
-	sum := &matchingpb.QueueStats{}
-	for n := range h.cfg.Engine.Counts(q).Read {
-		loaded, ok := h.cfg.Engine.Loaded(q.Partition(n))
-		if !ok {
-			sum.Estimated = true
-			continue
-		}
-		s := statsOf(loaded.Describe())
-		sum.Ready += s.GetReady()
-		sum.Scheduled += s.GetScheduled()
-		sum.Leased += s.GetLeased()
-		sum.WaitingPolls += s.GetWaitingPolls()
-		sum.Estimated = sum.GetEstimated() || s.GetEstimated()
-		if at := s.GetOldestReadyAt(); at != nil && (sum.GetOldestReadyAt() == nil || at.AsTime().Before(sum.GetOldestReadyAt().AsTime())) {
-			sum.OldestReadyAt = at
-		}
-	}
-	return sum
-}
-
 func queueToken(q partition.Queue) (string, error) {
 	b, err := proto.Marshal(wire.EncodeQueue(q))
 	if err != nil {
@@ -153,7 +131,7 @@ func (h *Handler) PeekTasks(ctx context.Context, r *matchingpb.PeekTasksRequest)
 		return next.PeekTasks(ctx, r)
 	}
 	out := &matchingpb.PeekTasksResponse{}
-	err := h.on(ctx, target.Partition(), engine.Read, func(q *queue.Queue) (err error) {
+	_, err := h.look(ctx, target.Partition(), func(q *queue.Queue) (err error) {
 		peek := &peek{queue: q, wanted: wanted, size: size, payload: r.GetIncludePayload()}
 		out.NextPageToken, err = peek.from(ctx, place)
 		out.Tasks = peek.found

@@ -42,9 +42,9 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 	in := &instruments{labels: map[label]metric.MeasurementOption{}}
 	var errs [4]error
 	in.adds, errs[0] = m.Int64Counter("taskring.adds", metric.WithUnit("{task}"),
-		metric.WithDescription("Tasks that were to be added, by queue and result: ok, or the reason of the error."))
+		metric.WithDescription("Tasks that were to be added, by queue and result: ok, or the reason of the error in lower case."))
 	in.polls, errs[1] = m.Int64Counter("taskring.polls", metric.WithUnit("{poll}"),
-		metric.WithDescription("Polls answered, by queue and result: tasks, why they were empty, or the reason of the error."))
+		metric.WithDescription("Polls answered, by queue and result: tasks; why they were empty, such as timeout, cancelled, moved or shutdown; or the reason of the error in lower case."))
 	in.latency, errs[2] = m.Float64Histogram("taskring.dispatch.latency", metric.WithUnit("s"),
 		metric.WithDescription("From the time that a task could be handed out to its first hand-out, by queue and result: fresh from the add, or from the backlog. A sample of up to 8 tasks of each answer."),
 		metric.WithExplicitBucketBoundaries(0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 3600))

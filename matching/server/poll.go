@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/taskring/taskring/matching/engine"
@@ -118,13 +119,13 @@ func (h *Handler) pollResponse(ctx context.Context, p partition.ID, poll wire.Po
 	out := &matchingpb.PollTaskResponse{
 		EmptyReason: emptyReason(got.Empty),
 		Counts:      wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}.Encode(),
-		BacklogHint: got.Backlog,
+		BacklogHint: got.Ready,
 	}
 	if got.Owner != nil {
 		out.MovedTo = wire.EncodeOwnership(*got.Owner)
 	}
 	if len(got.Grants) == 0 {
-		h.metrics.polled(ctx, p.Queue, out.GetEmptyReason().String())
+		h.metrics.polled(ctx, p.Queue, emptyLabel(got.Empty))
 		return out
 	}
 	granted := make([]wire.Granted, len(got.Grants))
@@ -184,7 +185,10 @@ func (h *Handler) CancelPoll(ctx context.Context, r *matchingpb.CancelPollReques
 // reasonLabel is the reason of an error as a metric's label.
 func reasonLabel(err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "CALLER_LEFT"
+		return "caller_left"
 	}
-	return task.ReasonOf(err).String()
+	return strings.ToLower(task.ReasonOf(err).String())
 }
+
+// emptyLabel is why a poll came back empty as a metric's label.
+func emptyLabel(r queue.EmptyReason) string { return strings.ReplaceAll(r.String(), " ", "_") }

@@ -194,6 +194,8 @@ func TestRefusals(t *testing.T) {
 		return err
 	}
 	unset := &matchingpb.TaskQueuePartition{Namespace: "default", Name: "q"}
+	dispatch := root("q")
+	dispatch.Type = matchingpb.TaskType_TASK_TYPE_DISPATCH
 	for name, tc := range map[string]struct {
 		err    error
 		reason string
@@ -203,20 +205,26 @@ func TestRefusals(t *testing.T) {
 		"request over the limit": {add(&matchingpb.AddTaskRequest{TaskQueue: root("q"), Payload: make([]byte, 4<<20)}), "INVALID", []string{"4194", "3145728", "matching.maxRequestBytes"}},
 		"every bad field":        {add(&matchingpb.AddTaskRequest{TaskQueue: &matchingpb.TaskQueuePartition{}, Options: &matchingpb.TaskOptions{Priority: 6}}), "INVALID", []string{"namespace", "name", "priority"}},
 		"nobody routes":          {add(&matchingpb.AddTaskRequest{TaskQueue: unset}), "INVALID", []string{"partition"}},
-		"garbage for a token":    {complete([]byte("garbage")), "INVALID", []string{"token"}},
-		"a token of another":     {complete(foreign), "INVALID", []string{"another store"}},
-		"no such partition":      {add(&matchingpb.AddTaskRequest{TaskQueue: part("q", 3)}), "STALE_PARTITION_COUNTS", []string{"0 to 0"}},
+		"a request id":           {add(&matchingpb.AddTaskRequest{TaskQueue: root("q"), Options: &matchingpb.TaskOptions{RequestId: "r"}}), "UNIMPLEMENTED", []string{"options.request_id"}},
+		"adding to dispatch":     {add(&matchingpb.AddTaskRequest{TaskQueue: dispatch}), "INVALID", []string{"task_queue.type", "DispatchTask"}},
+		"polling dispatch": {func() error {
+			_, err := n.PollTask(ctx, &matchingpb.PollTaskRequest{TaskQueue: dispatch})
+			return err
+		}(), "INVALID", []string{"task_queue.type", "DispatchTask"}},
+		"garbage for a token": {complete([]byte("garbage")), "INVALID", []string{"token"}},
+		"a token of another":  {complete(foreign), "INVALID", []string{"another store"}},
+		"no such partition":   {add(&matchingpb.AddTaskRequest{TaskQueue: part("q", 3)}), "STALE_PARTITION_COUNTS", []string{"0 to 0"}},
 		"a later version's": {func() error {
 			_, err := n.CancelTask(ctx, &matchingpb.CancelTaskRequest{TaskQueue: root("q"), Id: 1})
 			return err
-		}(), "UNIMPLEMENTED", []string{"CancelTask"}},
+		}(), "UNIMPLEMENTED", []string{"CancelTask is not built yet"}},
 		"a later version's stream": {func() error {
 			stream, err := n.StreamAdd(ctx)
 			if err == nil {
 				_, err = stream.Recv()
 			}
 			return err
-		}(), "UNIMPLEMENTED", []string{"StreamAdd"}},
+		}(), "UNIMPLEMENTED", []string{"StreamAdd is not built yet"}},
 		"a store that takes no writes": {func() error {
 			broken = errors.New("the disk hangs")
 			defer func() { broken = nil }()

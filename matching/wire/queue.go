@@ -48,11 +48,12 @@ func (f *Fields) Target(field string, p *matchingpb.TaskQueuePartition) Target {
 }
 
 // stored is [Fields.Target] for tasks that are to be kept, which those of type
-// DISPATCH never are.
+// DISPATCH never are: they go from DispatchTask to the poll that takes them, which
+// is not served yet.
 func (f *Fields) stored(field string, p *matchingpb.TaskQueuePartition) Target {
 	t := f.Target(field, p)
 	if t.Queue.Type == partition.Dispatch {
-		f.Addf(field+".type", "is %d (dispatch), whose tasks are never stored: send them with DispatchTask, or name type %d or %d",
+		f.Addf(field+".type", "is %d (dispatch), whose tasks are never stored but sent with DispatchTask, which is not served yet: name type %d or %d",
 			partition.Dispatch, partition.Workflow, partition.Activity)
 	}
 	return t

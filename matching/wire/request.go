@@ -128,7 +128,7 @@ type Poll struct {
 func (d Decoder) Poll(r *matchingpb.PollTaskRequest) (Poll, error) {
 	var f Fields
 	p := Poll{
-		Target:      f.Target("task_queue", r.GetTaskQueue()),
+		Target:      f.stored("task_queue", r.GetTaskQueue()),
 		MaxTasks:    min(max(int(r.GetMaxTasks()), 1), d.Limits.PollTasks),
 		MaxBytes:    int(max(r.GetMaxBytes(), 0)),
 		ID:          d.name(&f, "poll_id", r.GetPollId()),

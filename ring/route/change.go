@@ -20,7 +20,7 @@ type Change struct {
 
 // Change returns what becomes of p. It is for people, who want to know before it
 // happens: it allocates.
-func (s *BatchSizes) Change(p partition.ID) Change {
+func (s BatchSizes) Change(p partition.ID) Change {
 	before, after := s.size.Values()
 	c := Change{Before: int32(before), After: int32(after)}
 	key := p.GradualKey()

@@ -61,6 +61,7 @@ func Layout() []Row {
 		{Level: 3, Path: "matching/store/storetest", Job: "the conformance suite of every store"},
 		{Level: 3, Path: "matching/store/pebble", Job: "the embedded durable store"},
 		{Level: 3, Path: "matching/store/postgres", Job: "the shared durable store"},
+		{Level: 3, Path: "matching/store/postgres/pgtest", Job: "a real PostgreSQL server for tests"},
 		{Level: 3, Path: "matching/commit", Job: "the commit lanes of a node"},
 		{Level: 3, Path: "ring/gossip", Job: "views from gossip"},
 		{Level: 3, Path: "ring/static", Job: "views from a fixed list"},
@@ -80,6 +81,7 @@ func Layout() []Row {
 
 		{Level: 8, Path: "cmd/taskring", Job: "the command: subcommands, read top to bottom", Root: true},
 		{Level: 8, Path: "cmd/taskring/...", Job: "parts of the command"},
+		{Level: 8, Path: "examples/...", Job: "whole programs to begin with"},
 		{Level: 8, Path: "tests/...", Job: "many nodes, simulation, faults, benchmarks, house rules"},
 	}
 }
@@ -142,7 +144,7 @@ func Libraries() []Library {
 		{Path: "github.com/hashicorp/memberlist", Only: []string{"ring/gossip"}, Reason: "membership has other sources too"},
 		{Path: "go.uber.org/fx", Only: []string{"matching", "client", "cmd/..."}, Reason: "constructors below the roots read top to bottom"},
 		{Path: "github.com/cockroachdb/pebble", Only: []string{"matching/store/pebble", "tests/..."}, Reason: "the store is an interface"},
-		{Path: "github.com/jackc/pgx", Only: []string{"matching/store/postgres", "tests/..."}, Reason: "the store is an interface"},
+		{Path: "github.com/jackc/pgx", Only: []string{"matching/store/postgres", "matching/store/postgres/pgtest", "tests/..."}, Reason: "the store is an interface"},
 		{Path: "github.com/buraksezer/consistent", Only: []string{"ring", "tests/..."}, Reason: "there is one ring"},
 		{Path: "github.com/fsnotify/fsnotify", Only: []string{"dynamicconfig/file"}, Reason: "settings have other sources too"},
 		{Path: "github.com/spf13/cobra", Only: []string{"cmd/..."}, Reason: "flags belong to the command"},
@@ -151,7 +153,7 @@ func Libraries() []Library {
 
 // fileCallers may call the file functions of os and path/filepath.
 var fileCallers = []string{
-	"matching/store/pebble", "matching/store/postgres", "dynamicconfig/file", "cmd/...", "tests/...",
+	"matching/store/pebble", "matching/store/postgres", "matching/store/postgres/pgtest", "dynamicconfig/file", "cmd/...", "tests/...",
 }
 
 // rowOf returns the row of a package: its own, else the one of the nearest

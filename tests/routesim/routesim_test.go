@@ -21,9 +21,10 @@ func drawn(seed uint64) Scenario {
 		Gossip: time.Second, Notice: time.Second / 2, Lateness: 3 * time.Second, Skew: 200 * time.Millisecond, Linger: 5 * time.Second,
 	}
 	s.Late = rng.IntN(s.Clients)
-	living, next := make([]int, s.Nodes), s.Nodes
-	for i := range living {
-		living[i] = i
+	var living []int
+	next := s.Nodes
+	for i := range s.Nodes {
+		living = append(living, i)
 	}
 	// Deaths are so far apart that one is noticed before the next one: a call bears
 	// that nobody answers for retry.MaxFailed tries.

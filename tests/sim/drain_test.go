@@ -81,6 +81,9 @@ func (w *world) checkAllFinished() {
 	if n := w.core.Ledger().Backlog(); n != 0 {
 		w.failf("the drained partition counts a backlog of %d", n)
 	}
+	if n := w.core.Ledger().Dead(); n != int64(len(dead)) {
+		w.failf("the partition counts %d dead letters, the store has %d", n, len(dead))
+	}
 }
 
 func (w *world) mustBeEmpty(s row.Scan) {

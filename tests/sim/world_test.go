@@ -110,7 +110,7 @@ func (w *world) open() {
 	w.logf("open epoch=%d leases=%d mayhold=%v", opened.Epoch, len(opened.Leases), opened.Meta.MayHold)
 	w.stolenSince = false
 	w.core = queue.NewCore(ledger.Config{
-		Partition: thePartition, Epoch: opened.Epoch, Meta: opened.Meta, Leases: opened.Leases,
+		Partition: thePartition, Epoch: opened.Epoch, Meta: opened.Meta, Leases: opened.Leases, Dead: opened.Dead,
 		Limits: w.limits, Rand: w.rng,
 	}, w.now)
 	w.settle()

@@ -1,6 +1,6 @@
 // Package tour reads the README and takes its tour: the commands are run as they
 // are printed, against a node of their own, and the output must be what the
-// README shows.
+// README shows. Its Go program is run too, and must be the file that it says it is.
 //
 // A tour block is a fenced console block behind a line "<!-- tour -->". Lines
 // that begin with "$ " are commands, the lines up to the next one their output.

@@ -46,12 +46,7 @@ func TestReadme(t *testing.T) {
 		t.Fatalf("the tour has only %d steps", len(steps))
 	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "bin", "taskring")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/taskring")
-	build.Dir = top
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := buildCommand(t, top, dir)
 	env := append(os.Environ(), "TASKRING_ADDRESS="+startNode(t, binary, dir), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
 	for _, s := range steps {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -63,6 +58,67 @@ func TestReadme(t *testing.T) {
 			t.Fatalf("README.md:%d: %s\nends with %v and prints\n%s\nbut the README shows\n%s", s.Line, s.Command, err, out, strings.Join(s.Output, "\n"))
 		}
 	}
+}
+
+const (
+	exampleFile = "examples/hello/main.go"
+	exampleAddr = "127.0.0.1:7233"
+)
+
+// TestProgram: the README shows the example whole, and it does what it says
+// against a node of the test's own, whose address stands in for the usual one.
+func TestProgram(t *testing.T) {
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join(top, exampleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(readme, []byte("```go\n"+string(program)+"```\n")) {
+		t.Errorf("README.md does not show %s as it is: copy it there", exampleFile)
+	}
+	dir := t.TempDir()
+	address := startNode(t, buildCommand(t, top, dir), dir)
+	if bytes.Count(program, []byte(exampleAddr)) != 1 {
+		t.Fatalf("%s does not name %s once", exampleFile, exampleAddr)
+	}
+	moved := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(moved, bytes.ReplaceAll(program, []byte(exampleAddr), []byte(address)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(top, exampleFile): moved}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "run", "-overlay", overlayFile, "./"+filepath.Dir(exampleFile))
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "hello, world\n" {
+		t.Errorf("%s ends with %v and prints\n%s", exampleFile, err, out)
+	}
+}
+
+// buildCommand builds the command below dir and returns its path.
+func buildCommand(t *testing.T, top, dir string) string {
+	t.Helper()
+	binary := filepath.Join(dir, "bin", "taskring")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/taskring")
+	build.Dir = top
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
 }
 
 // startNode runs a node for the tour and returns its address.

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"os"
@@ -23,7 +24,7 @@ func TestPercentiles(t *testing.T) {
 		s = append(s, i*1000)
 	}
 	for p, want := range map[float64]float64{0: 1, 0.5: 50, 0.501: 51, 0.99: 99, 1: 100} {
-		if got := s.micros(p); *got != want {
+		if got := s.micros(p); float64(*got) != want {
 			t.Errorf("of 1 to 100 us the %v part is %v, want %v", p, *got, want)
 		}
 	}
@@ -39,7 +40,7 @@ func TestPercentileLaw(t *testing.T) {
 		s := spans(rapid.SliceOfN(rapid.Int64Range(0, 50), 1, 200).Draw(t, "spans"))
 		slices.Sort(s)
 		p := rapid.SampledFrom([]float64{0.5, 0.9, 0.99}).Draw(t, "part")
-		got := int64(math.Round(*s.micros(p) * 1e3))
+		got := int64(math.Round(float64(*s.micros(p)) * 1e3))
 		below, upTo := 0, 0
 		for _, v := range s {
 			if v < got {
@@ -129,6 +130,8 @@ func TestFlags(t *testing.T) {
 	}{
 		"defaults":        {nil, ""},
 		"mode":            {[]string{"--mode", "sprint"}, "flow, backlog, latency"},
+		"no tasks":        {[]string{"--tasks", "0"}, "--tasks 0"},
+		"no address":      {[]string{"--address", ""}, "--address"},
 		"payload":         {[]string{"--payload", "7"}, "--payload 7"},
 		"no workers":      {[]string{"--workers", "0"}, "--workers 0"},
 		"negative rate":   {[]string{"--rate", "-1"}, "--rate"},
@@ -141,7 +144,7 @@ func TestFlags(t *testing.T) {
 			if err := cmd.ParseFlags(c.args); err != nil {
 				t.Fatal(err)
 			}
-			err := f.complete()
+			err := f.complete(cmd.Flags().Changed)
 			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -153,12 +156,17 @@ func TestFlags(t *testing.T) {
 }
 
 func TestDefaultsOfTheMode(t *testing.T) {
-	f := flags{plan: plan{mode: latency, payload: 256, producers: 1, workers: 1, outstanding: 1}, durability: "durable"}
-	if err := f.complete(); err != nil || f.rate != defaultLatencyRate || f.tasks != defaultLatencyTasks {
+	var f flags
+	cmd := newCommand(&f)
+	if err := cmd.ParseFlags([]string{"--mode", "latency"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.complete(cmd.Flags().Changed); err != nil || f.rate != defaultLatencyRate || f.tasks != defaultLatencyTasks {
 		t.Errorf("latency: %v, rate %v, %d tasks", err, f.rate, f.tasks)
 	}
-	f = flags{plan: plan{mode: flow, payload: 256, producers: 1, workers: 1, outstanding: 1}, durability: "durable"}
-	if err := f.complete(); err != nil || f.rate != 0 || f.tasks != defaultTasks {
+	f = flags{}
+	cmd = newCommand(&f)
+	if err := f.complete(cmd.Flags().Changed); err != nil || f.rate != 0 || f.tasks != defaultTasks {
 		t.Errorf("flow: %v, rate %v, %d tasks", err, f.rate, f.tasks)
 	}
 }
@@ -185,17 +193,66 @@ func TestJSONFields(t *testing.T) {
 }
 
 func TestTableOfFigures(t *testing.T) {
-	rate, small := 12345.678, 1.0312
+	rate, small := rounded(12345.678), rounded(1.03123)
 	var b bytes.Buffer
 	if err := (&figures{AddsPerS: &rate, RecordsPerTask: &small, Received: 5}).print(&b, output.Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"added             12346/s\n", "records per task  1.03\n", "received          5\n"} {
+	for _, line := range []string{"adds_per_s        12346\n", "records_per_task  1.031\n", "received          5\n"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("the table lacks %q:\n%s", line, b.String())
 		}
 	}
-	if strings.Contains(b.String(), "drained") {
+	if strings.Contains(b.String(), "drain_per_s") {
 		t.Error("a figure that is not there is printed")
+	}
+}
+
+func TestRounded(t *testing.T) {
+	for v, want := range map[float64]figure{
+		12345.678: 12346, 1234.5678: 1234.6, 99.98765: 99.988, 1.03123: 1.031, 0: 0, 0.0004: 0,
+	} {
+		if got := rounded(v); got != want {
+			t.Errorf("%v is rounded to %v, want %v", v, got, want)
+		}
+	}
+}
+
+// TestTableHasTheWordsOfJSON: what a person reads and what a program reads have
+// the same names.
+func TestTableHasTheWordsOfJSON(t *testing.T) {
+	one := figure(1)
+	all := figures{
+		AddsPerS: &one, TasksPerS: &one, DrainPerS: &one, AddP50US: &one, AddP99US: &one, LatP50US: &one, LatP99US: &one,
+		ServerCPUUSPerTask: &one, ClientCPUUSPerTask: &one, ServerMaxRSSMB: &one, CommitsPerTask: &one, RecordsPerTask: &one, CallsPerTask: &one,
+	}
+	var table, line bytes.Buffer
+	if err := errors.Join(all.print(&table, output.Table), all.print(&line, output.JSON)); err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(line.Bytes(), &fields); err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for row := range strings.Lines(table.String()) {
+		words = append(words, strings.Fields(row)[0])
+	}
+	slices.Sort(words)
+	if names := slices.Sorted(maps.Keys(fields)); !slices.Equal(words, names) {
+		t.Errorf("the table has %v, the JSON %v", words, names)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	if got := progressLine(flow, 5, nil); got != "flow: starting" {
+		t.Errorf("before there is a ledger it says %q", got)
+	}
+	l := newLedger(5, numberSize)
+	l.answer(0, place{})
+	l.answer(1, place{0, 1})
+	l.receive(l.payload(1), place{0, 1})
+	if got := progressLine(backlog, 5, l); got != "backlog: of 5 tasks 2 added, 1 received" {
+		t.Errorf("it says %q", got)
 	}
 }

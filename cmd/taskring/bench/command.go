@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
 	"github.com/taskring/taskring/cmd/taskring/tasks"
+	"github.com/taskring/taskring/cmd/taskring/usage"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/partition"
 )
@@ -60,7 +62,8 @@ flow     workers wait while producers add
 backlog  all tasks are added first, then workers drain them
 latency  flow at a fixed rate
 
-Every task id is checked: a run that loses a task or hands one out twice fails.`
+Every task id is checked: a run that loses a task or hands one out twice fails.
+A line of the table and a field of the JSON have the same name.`
 
 const benchExample = `  taskring bench --mode flow --tasks 100000 --producers 16 --workers 16
   taskring bench --mode latency --rate 200 --tasks 2000 -o json`
@@ -79,7 +82,7 @@ func newCommand(f *flags) *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.mode, "mode", flow, "flow, backlog or latency")
-	set.IntVar(&f.tasks, "tasks", 0, fmt.Sprintf("tasks to add (default %d, with --mode latency %d)", defaultTasks, defaultLatencyTasks))
+	set.IntVar(&f.tasks, "tasks", defaultTasks, fmt.Sprintf("tasks to add; with --mode latency %d when not given", defaultLatencyTasks))
 	set.IntVar(&f.payload, "payload", 256, "bytes of a payload")
 	set.IntVar(&f.producers, "producers", 16, "producers")
 	set.IntVar(&f.workers, "workers", 16, "workers")
@@ -88,22 +91,27 @@ func newCommand(f *flags) *cobra.Command {
 	set.StringVar(&f.durability, "durability", "durable", "durable or hand-off")
 	set.StringSliceVar(&f.remote.Addresses, "address", nil, "HOST:PORT of nodes to measure instead of a server of its own")
 	f.format = output.Flag(cmd)
+	usage.Words(cmd, "mode", modes()...)
+	usage.Words(cmd, "durability", tasks.Durabilities()...)
 	return cmd
 }
 
-// complete fills in defaults and says what is wrong.
-func (f *flags) complete() error {
-	if !slices.Contains([]string{flow, backlog, latency}, f.mode) {
-		return exit.Usagef("--mode %q is not one of flow, backlog, latency", f.mode)
+func modes() []string { return []string{flow, backlog, latency} }
+
+// complete fills in defaults and says what is wrong. given reports whether a flag
+// was typed.
+func (f *flags) complete(given func(flag string) bool) error {
+	if !slices.Contains(modes(), f.mode) {
+		return exit.Usagef("--mode %q is not one of %s", f.mode, strings.Join(modes(), ", "))
 	}
 	if f.mode == latency && f.rate == 0 {
 		f.rate = defaultLatencyRate
 	}
-	if f.tasks == 0 {
-		f.tasks = defaultTasks
-		if f.mode == latency {
-			f.tasks = defaultLatencyTasks
-		}
+	if f.mode == latency && !given("tasks") {
+		f.tasks = defaultLatencyTasks
+	}
+	if given("address") && len(f.remote.Addresses) == 0 {
+		return exit.Usagef("--address is empty; it has to be HOST:PORT, or not be given")
 	}
 	for name, value := range map[string]int{
 		"tasks": f.tasks, "producers": f.producers, "workers": f.workers, "outstanding": f.outstanding,
@@ -126,7 +134,7 @@ func (f *flags) complete() error {
 }
 
 func (f *flags) run(cmd *cobra.Command) error {
-	if err := f.complete(); err != nil {
+	if err := f.complete(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	result, err := f.measure(cmd.Context(), cmd.ErrOrStderr())
@@ -146,5 +154,9 @@ func (f *flags) measure(ctx context.Context, stderr io.Writer) (result *figures,
 		defer func() { err = errors.Join(err, server.stop()) }()
 		f.remote.Addresses = []string{server.GRPCAddr}
 	}
-	return (&run{plan: f.plan, remote: &f.remote, server: server}).measure(ctx)
+	r := &run{plan: f.plan, remote: &f.remote, server: server}
+	if output.IsTerminal(stderr) {
+		defer r.showProgress(stderr)()
+	}
+	return r.measure(ctx)
 }

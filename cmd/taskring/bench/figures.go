@@ -2,34 +2,38 @@ package bench
 
 import (
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/taskring/taskring/cmd/taskring/output"
 )
 
+// figure is a number that was measured, rounded.
+type figure float64
+
 // figures are what a run came to. A figure that its mode does not have, or that
 // cannot be known of nodes elsewhere, is nil.
 type figures struct {
-	AddsPerS           *float64 `json:"adds_per_s"`
-	TasksPerS          *float64 `json:"tasks_per_s"`
-	DrainPerS          *float64 `json:"drain_per_s"`
-	AddP50US           *float64 `json:"add_p50_us"`
-	AddP99US           *float64 `json:"add_p99_us"`
-	LatP50US           *float64 `json:"lat_p50_us"`
-	LatP99US           *float64 `json:"lat_p99_us"`
-	Received           int      `json:"received"`
-	Lost               int      `json:"lost"`
-	Dups               int      `json:"dups"`
-	ServerCPUUSPerTask *float64 `json:"server_cpu_us_per_task"`
-	ClientCPUUSPerTask *float64 `json:"client_cpu_us_per_task"`
-	ServerMaxRSSMB     *float64 `json:"server_max_rss_mb"`
-	CommitsPerTask     *float64 `json:"commits_per_task"`
-	RecordsPerTask     *float64 `json:"records_per_task"`
-	CallsPerTask       *float64 `json:"calls_per_task"`
+	AddsPerS           *figure `json:"adds_per_s"`
+	TasksPerS          *figure `json:"tasks_per_s"`
+	DrainPerS          *figure `json:"drain_per_s"`
+	AddP50US           *figure `json:"add_p50_us"`
+	AddP99US           *figure `json:"add_p99_us"`
+	LatP50US           *figure `json:"lat_p50_us"`
+	LatP99US           *figure `json:"lat_p99_us"`
+	Received           int     `json:"received"`
+	Lost               int     `json:"lost"`
+	Dups               int     `json:"dups"`
+	ServerCPUUSPerTask *figure `json:"server_cpu_us_per_task"`
+	ClientCPUUSPerTask *figure `json:"client_cpu_us_per_task"`
+	ServerMaxRSSMB     *figure `json:"server_max_rss_mb"`
+	CommitsPerTask     *figure `json:"commits_per_task"`
+	RecordsPerTask     *figure `json:"records_per_task"`
+	CallsPerTask       *figure `json:"calls_per_task"`
 }
 
 // figures computes all but the server's memory.
-func (r *run) figures(v verdict, before, after usage) *figures {
+func (r *run) figures(v verdict, before, after used) *figures {
 	tasks := float64(r.tasks)
 	added := r.ledger.between(calledAt, answeredAt)
 	f := &figures{
@@ -60,34 +64,42 @@ func (f *figures) print(w io.Writer, format output.Format) error {
 		return output.Line(w, f)
 	}
 	return output.WriteFields(w, [][2]string{
-		{"added", number(f.AddsPerS, "/s")},
-		{"through", number(f.TasksPerS, "/s")},
-		{"drained", number(f.DrainPerS, "/s")},
-		{"add, median", number(f.AddP50US, " us")},
-		{"add, 99 %", number(f.AddP99US, " us")},
-		{"add to receive, median", number(f.LatP50US, " us")},
-		{"add to receive, 99 %", number(f.LatP99US, " us")},
+		{"adds_per_s", number(f.AddsPerS)},
+		{"tasks_per_s", number(f.TasksPerS)},
+		{"drain_per_s", number(f.DrainPerS)},
+		{"add_p50_us", number(f.AddP50US)},
+		{"add_p99_us", number(f.AddP99US)},
+		{"lat_p50_us", number(f.LatP50US)},
+		{"lat_p99_us", number(f.LatP99US)},
 		{"received", strconv.Itoa(f.Received)},
 		{"lost", strconv.Itoa(f.Lost)},
-		{"twice", strconv.Itoa(f.Dups)},
-		{"server CPU per task", number(f.ServerCPUUSPerTask, " us")},
-		{"client CPU per task", number(f.ClientCPUUSPerTask, " us")},
-		{"server memory at most", number(f.ServerMaxRSSMB, " MB")},
-		{"commits per task", number(f.CommitsPerTask, "")},
-		{"records per task", number(f.RecordsPerTask, "")},
-		{"calls per task", number(f.CallsPerTask, "")},
+		{"dups", strconv.Itoa(f.Dups)},
+		{"server_cpu_us_per_task", number(f.ServerCPUUSPerTask)},
+		{"client_cpu_us_per_task", number(f.ClientCPUUSPerTask)},
+		{"server_max_rss_mb", number(f.ServerMaxRSSMB)},
+		{"commits_per_task", number(f.CommitsPerTask)},
+		{"records_per_task", number(f.RecordsPerTask)},
+		{"calls_per_task", number(f.CallsPerTask)},
 	})
 }
 
-// number prints a figure with three digits that count and its unit; nothing for
-// one that is not there.
-func number(v *float64, unit string) string {
+// number prints a figure; nothing for one that is not there.
+func number(v *figure) string {
 	if v == nil {
 		return ""
 	}
-	digits := 3
-	for limit := 1.0; digits > 0 && *v >= limit; limit *= 10 {
-		digits--
+	return strconv.FormatFloat(float64(*v), 'f', -1, 64)
+}
+
+// rounded leaves a figure the digits that count: three behind the point, one
+// from 100 on, none from 10,000 on.
+func rounded(v float64) figure {
+	unit := 1000.0
+	switch {
+	case math.Abs(v) >= 10_000:
+		unit = 1
+	case math.Abs(v) >= 100:
+		unit = 10
 	}
-	return strconv.FormatFloat(*v, 'f', digits, 64) + unit
+	return figure(math.Round(v*unit) / unit)
 }

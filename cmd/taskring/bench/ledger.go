@@ -35,6 +35,7 @@ type ledger struct {
 	begun    time.Time
 	filler   []byte // what a payload holds behind its number
 	records  []record
+	answers  atomic.Int64  // adds that were acknowledged
 	distinct atomic.Int64  // tasks received at least once
 	all      chan struct{} // closed when every task was received
 	once     sync.Once
@@ -64,6 +65,7 @@ func (l *ledger) answer(number int, at place) {
 	r := &l.records[number]
 	r.acknowledged.Store(&at)
 	r.answered.Store(l.now())
+	l.answers.Add(1)
 }
 
 // receive notes a receipt; it reports false for a payload of no task of the run.

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// usage is what the two sides have used so far.
-type usage struct {
+// used is what the two sides have used so far.
+type used struct {
 	client, server   time.Duration // CPU
 	commits, records float64       // of the server's store
 	calls            int64         // gRPC calls of producers and workers

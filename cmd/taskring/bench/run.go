@@ -11,6 +11,7 @@ import (
 
 	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/cmd/taskring/remote"
+	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/wire"
 )
 
@@ -21,6 +22,8 @@ const (
 	tick = 10 * time.Millisecond
 	// setUp bounds each such condition.
 	setUp = 30 * time.Second
+	// reachable is how long a node may take to answer the first call.
+	reachable = 5 * time.Second
 )
 
 // run is one measurement.
@@ -35,6 +38,7 @@ type run struct {
 	consuming *client.Client
 	looking   *client.Client // its calls do not count
 	ledger    *ledger
+	watched   atomic.Pointer[ledger] // the same, once there is one, for who watches
 	began     phases
 }
 
@@ -50,11 +54,15 @@ func (r *run) measure(ctx context.Context) (*figures, error) {
 		return nil, err
 	}
 	defer r.close()
+	if err := r.reach(ctx); err != nil {
+		return nil, err
+	}
 	before, err := r.usage(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.ledger = newLedger(r.tasks, r.payload)
+	r.watched.Store(r.ledger)
 	if r.mode == backlog {
 		err = r.addThenDrain(ctx)
 	} else {
@@ -70,15 +78,24 @@ func (r *run) measure(ctx context.Context) (*figures, error) {
 	return r.conclude(ctx, before, after)
 }
 
+// reach makes sure that there is a node to measure: nothing else says so at once.
+func (r *run) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachable)
+	defer cancel()
+	_, err := r.looking.ListTaskQueues(ctx, &matchingpb.ListTaskQueuesRequest{PageSize: 1})
+	return r.remote.Explain(err, "reaching a node")
+}
+
 // conclude makes the figures and judges the run.
-func (r *run) conclude(ctx context.Context, before, after usage) (*figures, error) {
+func (r *run) conclude(ctx context.Context, before, after used) (*figures, error) {
 	v := r.ledger.check()
 	f := r.figures(v, before, after)
 	if r.server != nil {
-		memory, err := maxMemoryOf(r.server.PID)
+		mb, err := maxMemoryOf(r.server.PID)
 		if err != nil {
 			return nil, err
 		}
+		memory := rounded(mb)
 		f.ServerMaxRSSMB = &memory
 	}
 	if v.lost > 0 || v.dups > 0 || v.swapped > 0 {
@@ -187,7 +204,7 @@ func (r *run) close() {
 }
 
 // usage reads what has been used so far.
-func (r *run) usage(ctx context.Context) (u usage, err error) {
+func (r *run) usage(ctx context.Context) (u used, err error) {
 	u.calls = r.calls.Load()
 	if u.client, err = ownCPU(); err != nil || r.server == nil {
 		return u, err

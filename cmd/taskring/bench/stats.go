@@ -24,12 +24,12 @@ func (l *ledger) between(from, to func(*record) int64) spans {
 // micros returns the p-th part, 0 to 1, of sorted spans in microseconds: the
 // smallest value that at least that part of all do not exceed. nil when there
 // are none.
-func (s spans) micros(p float64) *float64 {
+func (s spans) micros(p float64) *figure {
 	if len(s) == 0 {
 		return nil
 	}
 	rank := int(p*float64(len(s)) + 0.999999)
-	us := float64(s[min(max(rank, 1), len(s))-1]) / 1e3
+	us := rounded(float64(s[min(max(rank, 1), len(s))-1]) / 1e3)
 	return &us
 }
 
@@ -43,7 +43,7 @@ func (l *ledger) last(of func(*record) int64) time.Duration {
 }
 
 // perSecond returns n over a time; nil when no time passed.
-func perSecond(n int, d time.Duration) *float64 {
+func perSecond(n int, d time.Duration) *figure {
 	if d <= 0 {
 		return nil
 	}
@@ -51,11 +51,11 @@ func perSecond(n int, d time.Duration) *float64 {
 }
 
 // ratio returns a/b, nil when there is no b.
-func ratio(a, b float64) *float64 {
+func ratio(a, b float64) *figure {
 	if b == 0 {
 		return nil
 	}
-	r := a / b
+	r := rounded(a / b)
 	return &r
 }
 

@@ -27,8 +27,8 @@ gradually makes of the partitions of some task queues: which ones move, from
 which node to which, and when. The partitions of a queue are those that the file
 has it read from; --partitions says otherwise.
 
-First a line for each queue, then one for each partition that moves; with -o json
-only the latter. BY NOW and STATE are for the time of --at.`
+First a line for each queue, then one for each partition that moves; with -o
+json only the latter. BY NOW and STATE are for the time of --at.`
 
 // membersFlag is the name of the flag that gives the nodes.
 const membersFlag = "members"
@@ -221,7 +221,8 @@ func (p *preview) writeJSON(w io.Writer) error {
 }
 
 func (p *preview) write(w io.Writer) error {
-	var queues, moves [][]string
+	queues := make([][]string, 0, len(p.queues))
+	var moves [][]string
 	for _, q := range p.queues {
 		moved, first, last := q.movedBy()
 		note := cmp.Or(last, "-")

@@ -18,6 +18,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
 	"github.com/taskring/taskring/cmd/taskring/serve"
+	"github.com/taskring/taskring/dynamicconfig"
 )
 
 // The defaults of the flags: beside those of a node on the same machine.
@@ -40,6 +41,9 @@ The HTTP address serves /livez, /readyz and /metrics. Port 0 takes a free port.
 SIGINT and SIGTERM: the frontend is not ready any more, ends waiting polls,
 answers what runs and ends, all within --shutdown-timeout. A second signal ends
 it at once.
+
+Routing and the like are tuned while the frontend runs, by the file of
+--dynamic-config: give it the one of the nodes.
 
 Each flag can be given as an environment variable; the flag wins.`
 
@@ -69,6 +73,7 @@ func Command() *cobra.Command {
 	flags.DurationVar(&f.stopTimeout, "shutdown-timeout", defaultStopTimeout, "how long a frontend that is told to stop may take")
 	flags.BoolVar(&f.config.reflection, "reflection", true, "serve gRPC reflection, for tools such as grpcurl")
 	env.Bind(flags, "nodes", "grpc-addr", "http-addr", "shutdown-timeout", "reflection")
+	f.config.dynamic.Add(cmd)
 	f.logs.Add(cmd)
 	return cmd
 }
@@ -79,6 +84,11 @@ func (f *fronting) check() error {
 	}
 	for _, address := range f.nodes {
 		if err := remote.CheckAddress("--nodes", address); err != nil {
+			return err
+		}
+	}
+	for flag, address := range map[string]string{"--grpc-addr": f.config.grpcAddr, "--http-addr": f.config.httpAddr} {
+		if err := remote.CheckListen(flag, address); err != nil {
 			return err
 		}
 	}
@@ -100,7 +110,7 @@ func (f *fronting) run(cmd *cobra.Command) error {
 	f.config.client = client.Options{Addresses: f.nodes, Identity: remote.Identity(), Logger: logger}
 	s, err := newServer(cmd.Context(), f.config)
 	if err != nil {
-		return explain(err)
+		return f.explain(err)
 	}
 	err = f.serve(cmd, s, logger)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), f.stopTimeout)
@@ -122,9 +132,13 @@ func (f *fronting) serve(cmd *cobra.Command, s *server, logger *slog.Logger) err
 }
 
 // explain adds to why a frontend cannot begin what to do about it.
-func explain(err error) error {
+func (f *fronting) explain(err error) error {
 	hint := ""
-	if errors.Is(err, syscall.EADDRINUSE) {
+	_, mistakes := errors.AsType[dynamicconfig.Problems](err)
+	switch {
+	case mistakes:
+		hint = "see `taskring config validate " + f.config.dynamic.Path + "`; --dynamic-config-on-error=defaults starts without it"
+	case errors.Is(err, syscall.EADDRINUSE):
 		hint = "another process listens there; stop it, or choose other ones with --grpc-addr and --http-addr"
 	}
 	return &exit.Error{Code: exit.Failure, Err: fmt.Errorf("the frontend cannot start: %w", err), Hint: hint}

@@ -25,6 +25,9 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/taskring/taskring/client"
+	"github.com/taskring/taskring/cmd/taskring/dynamic"
+	"github.com/taskring/taskring/dynamicconfig/file"
+	"github.com/taskring/taskring/dynamicconfig/live"
 	"github.com/taskring/taskring/matching/matchingpb"
 )
 
@@ -39,10 +42,11 @@ const (
 
 // config is what a server is made of.
 type config struct {
-	client     client.Options // Meter is set by the server
+	client     client.Options // Meter and Dynamic are set by the server
 	grpcAddr   string
 	httpAddr   string
 	reflection bool
+	dynamic    dynamic.Flags // where the client's settings come from
 	logger     *slog.Logger
 }
 
@@ -57,6 +61,7 @@ type server struct {
 	health   *health.Server
 	polls    *polls
 	provider *sdk.MeterProvider
+	source   *file.Source // of the settings; nil without a file
 	ready    atomic.Bool
 	serving  sync.WaitGroup
 }
@@ -77,7 +82,16 @@ func newServer(ctx context.Context, cfg config) (s *server, err error) {
 	}
 	s.provider = sdk.NewMeterProvider(sdk.WithReader(exporter))
 	meter := s.provider.Meter("github.com/taskring/taskring/cmd/taskring/frontend")
-	cfg.client.Meter = meter
+	cfg.client.Meter, cfg.client.Dynamic = meter, live.New(nil)
+	if cfg.dynamic.Path != "" {
+		s.source, err = file.Open(file.Config{
+			Path: cfg.dynamic.Path, StartOnDefaults: cfg.dynamic.StartOnDefaults(), Registry: dynamic.Registry(),
+			Settings: cfg.client.Dynamic, Logger: cfg.logger, Meter: meter,
+		})
+		if err != nil {
+			return s, err
+		}
+	}
 	if s.client, err = client.NewClient(cfg.client); err != nil {
 		return s, err
 	}
@@ -157,8 +171,11 @@ func (s *server) setServing(ok bool) {
 	s.health.SetServingStatus(matchingpb.MatchingService_ServiceDesc.ServiceName, status)
 }
 
-// start begins to serve.
+// start begins to serve, and to follow the settings.
 func (s *server) start() {
+	if s.source != nil {
+		s.source.Start()
+	}
 	s.serving.Go(func() {
 		if err := s.grpc.Serve(s.grpcL); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			s.logger.Error("the gRPC listener broke, no new connections are taken", "address", s.grpcL.Addr(), "error", err)
@@ -183,6 +200,9 @@ func (s *server) stop(ctx context.Context) error {
 	}
 	if s.client != nil {
 		s.client.Stop()
+	}
+	if s.source != nil {
+		errs = append(errs, s.source.Stop())
 	}
 	if s.http != nil {
 		errs = append(errs, s.http.Close())

@@ -45,8 +45,8 @@ func showCommand() *cobra.Command {
 		Use:   "show --nodes NAME,...",
 		Short: "Print the format of the ring and the fingerprint of the view",
 		Long: `Print the format of the ring, which all processes of a cluster must have in
-common, and the fingerprint of these nodes and weights: two processes that report
-the same one give every partition to the same node.`,
+common, and the fingerprint of these nodes and weights: two processes that
+report the same one give every partition to the same node.`,
 		Example: "  taskring ring show --nodes 10.0.0.1:7233,10.0.0.2:7233,10.0.0.3:7233",
 		Args:    cobra.NoArgs,
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/taskring/taskring/ring/route"
 )
 
-const routeLong = `Say which node owns a partition and how that follows from the names of the nodes:
-the key that is hashed, the slot that the hash leads to, the list of nodes that
-the slot has, and the place in that list.
+const routeLong = `Say which node owns a partition and how that follows from the names of the
+nodes: the key that is hashed, the slot that the hash leads to, the list of
+nodes that the slot has, and the place in that list.
 
 How partitions are spread is said by --batch-size, or by the dynamic-config file
 that the cluster runs. When the file changes it gradually, the line "change"

@@ -26,6 +26,7 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/logs"
 	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/cmd/taskring/remote"
 	"github.com/taskring/taskring/dynamicconfig"
 	"github.com/taskring/taskring/matching"
 	"github.com/taskring/taskring/matching/matchingpb"
@@ -93,6 +94,11 @@ func (s *serving) run(cmd *cobra.Command) error {
 	logger, err := s.logs.Logger(cmd.ErrOrStderr())
 	if err != nil {
 		return err
+	}
+	for flag, address := range map[string]string{"--grpc-addr": s.config.GRPCAddr, "--http-addr": s.config.HTTPAddr} {
+		if err := remote.CheckListen(flag, address); err != nil {
+			return err
+		}
 	}
 	if s.shutdownTimeout <= 0 {
 		return exit.Usagef("--shutdown-timeout %v has to be positive", s.shutdownTimeout)

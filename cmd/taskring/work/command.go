@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os/exec"
-	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/cmd/taskring/exit"
 	"github.com/taskring/taskring/cmd/taskring/interrupt"
+	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
+	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
 )
 
@@ -26,10 +29,19 @@ arguments; no shell is involved. Exit code 0 completes the task, any other fails
 it with the end of standard error as the reason. The command's environment has
 TASKRING_TASK_ID, TASKRING_TASK_ATTEMPT and TASKRING_TASK_DELIVERY.
 
+A failed task is tried again later, after 1s at first and 10m at last, and
+becomes a dead letter after 25 attempts; both are settings of the node, and
+--max-attempts of ` + "`taskring task add`" + ` is the task's own. For each failure a line on
+standard error says which task, why, and what follows. Failed tasks do not change
+the exit code of the worker.
+
 Without a command each payload is printed as a line.
 
+--idle-exit counts while a node answers and no task is ready, at a worker, or
+scheduled to be due within that time.
+
 SIGINT and SIGTERM: takes no more tasks and finishes those that run. A second
-signal kills them.`
+signal kills them; they come again when their leases end.`
 
 const workExample = `  taskring work --queue files --concurrency 4 --idle-exit 3s -- sha256sum {}
   taskring work --queue mail -- sh -c 'sendmail -t'`
@@ -54,7 +66,7 @@ const unbounded = 1000 * time.Hour
 func Command() *cobra.Command {
 	var w working
 	cmd := &cobra.Command{
-		Use:     "work --queue NAME [-- CMD ARG...]",
+		Use:     "work --queue NAME [flags] [-- CMD ARG...]",
 		Short:   "Run a command for each task of a queue",
 		Long:    workLong,
 		Example: workExample,
@@ -64,8 +76,8 @@ func Command() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&w.concurrency, "concurrency", 1, "tasks to work on at a time")
 	flags.Int64Var(&w.maxTasks, "max-tasks", 0, "end after this many tasks; 0 is never")
-	flags.DurationVar(&w.idleExit, "idle-exit", 0, "end when for so long the queue had nothing ready, due or in flight; 0 is never")
-	flags.DurationVar(&w.lease, "lease", 0, "lease to ask for, 1s to 12h; it is extended while a task runs; 0 is the task's own")
+	flags.DurationVar(&w.idleExit, "idle-exit", 0, "end when for so long the queue had nothing ready, in flight, or due within that time; 0 is never")
+	flags.DurationVar(&w.lease, "lease", 0, "lease to ask for, 1s to 12h; it is extended while a task runs; 0 is the task's own, 30s by default")
 	return cmd
 }
 
@@ -106,11 +118,13 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 	ctx, enough := context.WithCancel(cmd.Context())
 	defer enough()
 	r := newRunner(args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-	interrupt.AtOnce(ctx, r.killAll)
+	diagnostics := cmd.ErrOrStderr()
+	interrupt.AtOnce(ctx, func() { sayKilled(diagnostics, r.killAll()) })
 	worker, err := client.NewWorker(c, client.WorkerOptions{
 		Queue: q, Concurrency: w.concurrency, Identity: remote.Identity(), LeaseDuration: w.lease, Logger: logger,
 		DrainTimeout: unbounded,
-		Handler:      func(task context.Context, t *client.Task) error { return w.handle(task, t, r, enough) },
+		OnFailure:    func(t *client.Task, f client.Failure) { _ = r.stderr.writeWhole(failureLine(t, f, time.Now())) },
+		Handler:      func(ctx context.Context, t *client.Task) error { return w.handle(ctx, t, r, enough) },
 	})
 	if err != nil {
 		return exit.Usagef("%w", err)
@@ -120,11 +134,12 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 		defer func() { enough(); <-watched }()
 		go func() {
 			defer close(watched)
-			w.watchIdle(ctx, c, q, enough)
+			w.watchIdle(ctx, c, q, func(line string) { _ = r.stderr.writeWhole([]byte(line + "\n")) })
+			enough()
 		}()
 	}
 	err = worker.Run(ctx)
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s completed, %d failed\n", count(w.completed.Load()), w.failed.Load())
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s completed, %d failed\n", output.Count(w.completed.Load(), "task"), w.failed.Load())
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return w.remote.Explain(err, "working on "+q.Name)
 	}
@@ -150,9 +165,12 @@ func (w *working) handle(ctx context.Context, t *client.Task, r *runner, enough 
 	return err
 }
 
-// watchIdle calls enough once the queue has been idle for long enough.
-func (w *working) watchIdle(ctx context.Context, c *client.Client, q partition.Queue, enough func()) {
+// watchIdle returns once the queue has been idle for long enough. It says what the
+// worker waits for, when that is nothing that it works on itself, and in the end
+// what is left for later.
+func (w *working) watchIdle(ctx context.Context, c *client.Client, q partition.Queue, say func(line string)) {
 	decision := idle{limit: w.idleExit}
+	said := false
 	ticker := time.NewTicker(min(max(w.idleExit/5, 20*time.Millisecond), time.Second))
 	defer ticker.Stop()
 	for {
@@ -166,17 +184,38 @@ func (w *working) watchIdle(ctx context.Context, c *client.Client, q partition.Q
 		cancel()
 		seen := sightOf(reply, err)
 		seen.begun, seen.ended = w.started.Load(), w.completed.Load()+w.failed.Load()
-		if decision.observe(time.Now(), seen) {
-			enough()
+		now := time.Now()
+		if decision.observe(now, seen) {
+			if left := seen.leaves(now); left != "" {
+				say(left)
+			}
 			return
+		}
+		if reason := decision.waitsFor(now, seen); reason != "" && !said {
+			said = true
+			say("waiting for " + reason)
 		}
 	}
 }
 
-// count says how many tasks n is.
-func count(n int64) string {
-	if n == 1 {
-		return "1 task"
+// failureLine says what became of a failed task.
+func failureLine(t *client.Task, f client.Failure, now time.Time) []byte {
+	follows := "it is a dead letter now"
+	if !f.Dead {
+		follows = "tried again in " + output.Round(max(0, f.Next.Sub(now))).String()
 	}
-	return strconv.FormatInt(n, 10) + " tasks"
+	return fmt.Appendf(nil, "task %s failed, attempt %d: %s; %s\n", t.ID, t.Attempt, shortReason(f.Err), follows)
+}
+
+// sayKilled says which tasks a second signal broke off.
+func sayKilled(w io.Writer, killed []task.ID) {
+	if len(killed) == 0 {
+		return
+	}
+	names := make([]string, len(killed))
+	for i, id := range killed {
+		names[i] = id.String()
+	}
+	_, _ = fmt.Fprintf(w, "killed %s: %s; they come again when their leases end\n",
+		output.Count(int64(len(killed)), "task"), strings.Join(names, ", ")) // the process ends
 }

@@ -2,8 +2,10 @@ package work
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/matching/matchingpb"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/matching/wire"
@@ -11,9 +13,12 @@ import (
 
 // sight is what one look at the queue and at this worker showed.
 type sight struct {
-	// empty: the node answered, for every partition, and nothing is ready, due
-	// or in flight.
-	empty bool
+	// known: the node answered, for every partition.
+	known bool
+	// Tasks by state; scheduled ones with the time at which the first of them is
+	// due, zero when that is not known.
+	ready, leased, scheduled int64
+	nextDue                  time.Time
 	// Tasks that this worker has begun and ended since its start.
 	begun, ended int64
 }
@@ -23,12 +28,17 @@ type sight struct {
 func sightOf(reply *matchingpb.DescribeTaskQueueResponse, err error) sight {
 	if err != nil {
 		// A queue that nobody has added to is as empty as can be.
-		return sight{empty: errors.Is(wire.FromStatus(err), task.NotFound)}
+		return sight{known: errors.Is(wire.FromStatus(err), task.NotFound)}
 	}
 	stats := reply.GetStats()
-	return sight{
-		empty: len(reply.GetMissing()) == 0 && stats.GetReady() == 0 && stats.GetScheduled() == 0 && stats.GetLeased() == 0,
+	s := sight{
+		known: len(reply.GetMissing()) == 0,
+		ready: stats.GetReady(), leased: stats.GetLeased(), scheduled: stats.GetScheduled(),
 	}
+	if at := stats.GetNextDueAt(); at != nil {
+		s.nextDue = at.AsTime()
+	}
+	return s
 }
 
 // idle decides when a worker has had nothing to do for long enough. Its time
@@ -45,7 +55,7 @@ type idle struct {
 func (i *idle) observe(now time.Time, s sight) bool {
 	moved := s.begun != i.last.begun || s.ended != i.last.ended
 	i.last = s
-	if !s.empty || s.begun != s.ended || moved {
+	if i.busy(now, s) || s.begun != s.ended || moved {
 		i.since = time.Time{}
 		return false
 	}
@@ -53,4 +63,39 @@ func (i *idle) observe(now time.Time, s sight) bool {
 		i.since = now
 	}
 	return now.Sub(i.since) >= i.limit
+}
+
+// busy reports whether a look shows something to wait for. A task that is due
+// only after the limit is none: it would be waited for whatever the limit is.
+func (i *idle) busy(now time.Time, s sight) bool {
+	return !s.known || s.ready > 0 || s.leased > 0 || i.dueSoon(now, s)
+}
+
+func (i *idle) dueSoon(now time.Time, s sight) bool {
+	return s.scheduled > 0 && (s.nextDue.IsZero() || s.nextDue.Sub(now) <= i.limit)
+}
+
+// waitsFor says what keeps a worker that runs nothing itself from being idle;
+// empty when that is nothing, or what it is about to take.
+func (i *idle) waitsFor(now time.Time, s sight) string {
+	switch {
+	case !s.known || s.ready > 0 || s.begun != s.ended:
+		return ""
+	case s.leased > 0:
+		return output.Count(s.leased, "task") + " at other workers"
+	case i.dueSoon(now, s) && s.nextDue.IsZero():
+		return output.Count(s.scheduled, "scheduled task")
+	case i.dueSoon(now, s):
+		return fmt.Sprintf("%s, the first is due in %v", output.Count(s.scheduled, "scheduled task"), output.Round(max(0, s.nextDue.Sub(now))))
+	default:
+		return ""
+	}
+}
+
+// leaves says what a worker that ends leaves for later; empty when that is nothing.
+func (s sight) leaves(now time.Time) string {
+	if s.scheduled == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s left for later, the first is due in %v", output.Count(s.scheduled, "scheduled task"), output.Round(s.nextDue.Sub(now)))
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"github.com/taskring/taskring/client"
+	"github.com/taskring/taskring/cmd/taskring/output"
+	"github.com/taskring/taskring/matching/task"
 )
 
 const (
@@ -33,11 +37,11 @@ type runner struct {
 	stdout, stderr *lines
 
 	mu     sync.Mutex
-	groups map[int]struct{} // process groups that run; guarded by mu
+	groups map[int]task.ID // process groups that run, with their tasks; guarded by mu
 }
 
 func newRunner(args []string, stdout, stderr io.Writer) *runner {
-	return &runner{args: args, stdout: &lines{w: stdout}, stderr: &lines{w: stderr}, groups: map[int]struct{}{}}
+	return &runner{args: args, stdout: &lines{w: stdout}, stderr: &lines{w: stderr}, groups: map[int]task.ID{}}
 }
 
 // handle works on one task; its error is the reason of the failure.
@@ -60,7 +64,7 @@ func (r *runner) handle(ctx context.Context, t *client.Task) error {
 		"TASKRING_TASK_ATTEMPT="+strconv.Itoa(t.Attempt),
 		"TASKRING_TASK_DELIVERY="+strconv.Itoa(t.Delivery),
 	)
-	err = r.runGroup(ctx, cmd)
+	err = r.runGroup(ctx, t.ID, cmd)
 	return failure(errors.Join(err, out.flush(), diagnostics.flush()), reason.end)
 }
 
@@ -78,7 +82,7 @@ func expand(args []string, payload []byte) ([]string, error) {
 
 // runGroup runs cmd as the leader of a process group, which is ended when ctx
 // ends. Processes that the leader leaves behind are not waited for.
-func (r *runner) runGroup(ctx context.Context, cmd *exec.Cmd) error {
+func (r *runner) runGroup(ctx context.Context, id task.ID, cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = killAfter + time.Second
 	var kill *time.Timer
@@ -88,7 +92,7 @@ func (r *runner) runGroup(ctx context.Context, cmd *exec.Cmd) error {
 		signalGroup(group, syscall.SIGTERM)
 		return nil
 	}
-	if err := r.start(cmd); err != nil {
+	if err := r.start(id, cmd); err != nil {
 		return err
 	}
 	err := cmd.Wait()
@@ -111,7 +115,7 @@ func (r *runner) runGroup(ctx context.Context, cmd *exec.Cmd) error {
 
 // start starts cmd and records its group in one step, so that [runner.killAll]
 // misses none.
-func (r *runner) start(cmd *exec.Cmd) error {
+func (r *runner) start(id task.ID, cmd *exec.Cmd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.groups == nil {
@@ -120,7 +124,7 @@ func (r *runner) start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the command: %w", err)
 	}
-	r.groups[cmd.Process.Pid] = struct{}{}
+	r.groups[cmd.Process.Pid] = id
 	return nil
 }
 
@@ -130,14 +134,17 @@ func (r *runner) ended(group int) {
 	delete(r.groups, group)
 }
 
-// killAll kills what runs; nothing is started any more.
-func (r *runner) killAll() {
+// killAll kills what runs and returns whose tasks it was, ascending; nothing is
+// started any more.
+func (r *runner) killAll() []task.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for group := range r.groups {
 		signalGroup(group, syscall.SIGKILL)
 	}
+	killed := slices.Sorted(maps.Values(r.groups))
 	r.groups = nil
+	return killed
 }
 
 // signalGroup signals every process of a group; one that is gone needs none.
@@ -153,5 +160,24 @@ func failure(err error, end []byte) error {
 	if said == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, said)
+	return &failedError{err: err, said: said}
+}
+
+// failedError is the failure of a command that said something.
+type failedError struct {
+	err  error
+	said string
+}
+
+func (e *failedError) Error() string { return e.err.Error() + ": " + e.said }
+func (e *failedError) Unwrap() error { return e.err }
+
+// shortReason is a failure on one line: of what the command said, the last line.
+func shortReason(err error) string {
+	const most = 200 // characters
+	text := err.Error()
+	if said, ok := errors.AsType[*failedError](err); ok {
+		text = said.err.Error() + ": " + said.said[strings.LastIndexByte(said.said, '\n')+1:]
+	}
+	return output.Shorten(output.Text([]byte(text)), most)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,6 +73,9 @@ func TestReasonIsTheEndOfStderr(t *testing.T) {
 
 var errLost = errors.New("the lease is lost")
 
+// longTask is the id of the task that startLong works on.
+const longTask task.ID = 1<<40 + 5
+
 // startLong runs a command that never ends by itself, and returns once it has
 // said the process ids of itself and of a process of its own.
 func startLong(t *testing.T, script string) (r *runner, lose func(), pids []int, ended chan error) {
@@ -83,7 +87,7 @@ func startLong(t *testing.T, script string) (r *runner, lose func(), pids []int,
 	r = newRunner([]string{"sh", "-c", script, "sh", ready}, &bytes.Buffer{}, &bytes.Buffer{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended = make(chan error, 1)
-	go func() { ended <- r.handle(ctx, &client.Task{}) }()
+	go func() { ended <- r.handle(ctx, &client.Task{ID: longTask}) }()
 	said, err := os.ReadFile(ready) // waits for the writer
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +118,9 @@ func TestLostLeaseEndsTheWholeGroup(t *testing.T) {
 
 func TestKillAllEndsWhatRunsAndRefusesMore(t *testing.T) {
 	r, _, pids, ended := startLong(t, `trap '' TERM; sleep 1000 & echo $$ $! >"$1"; wait`)
-	r.killAll()
+	if killed := r.killAll(); !slices.Equal(killed, []task.ID{longTask}) {
+		t.Errorf("killed %v, want %v", killed, longTask)
+	}
 	if err := <-ended; err == nil {
 		t.Error("a task that was killed counts as done")
 	}

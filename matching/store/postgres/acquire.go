@@ -22,6 +22,7 @@ SELECT w.i, p.key FROM unnest($1::int4[], $2::bytea[], $3::bytea[], $4::int2[], 
  CROSS JOIN LATERAL (SELECT key FROM {s}.partition p WHERE p.namespace = w.namespace AND p.queue = w.queue
   AND p.type = w.type AND p.number = w.number OFFSET 0) p`
 
+//nolint:dupword // several columns begin as false
 const createPartitions = `
 INSERT INTO {s}.partition (key, namespace, queue, type, number, epoch, node, run_id, address, released, may_hold, listed, acks, backlog)
  SELECT w.key, w.namespace, w.queue, w.type, w.number, 0, '', '', '', false, false, false, $6::bytea, 0
@@ -30,13 +31,14 @@ INSERT INTO {s}.partition (key, namespace, queue, type, number, epoch, node, run
  ON CONFLICT DO NOTHING`
 
 // takePartitions locks in the order of keys, as commits do, and only then
-// decides: what it compares and returns is what the lock holds still.
+// decides: what it compares and answers is what the lock holds still. A join with
+// what was locked could be planned as a scan of all partitions.
 const takePartitions = `
-WITH held AS MATERIALIZED (SELECT key, epoch, node, run_id, address, released FROM {s}.partition
-  WHERE key = ANY($1::int8[]) ORDER BY key FOR NO KEY UPDATE)
-UPDATE {s}.partition p SET epoch = held.epoch + 1, node = $2, run_id = $3, address = $4, released = false
- FROM held WHERE p.key = held.key AND held.epoch < $5
- RETURNING p.key, held.epoch, held.node, held.run_id, held.address, held.released, p.may_hold, p.listed, p.acks, p.backlog`
+WITH held AS MATERIALIZED (SELECT key, epoch, node, run_id, address, released, may_hold, listed, acks, backlog
+  FROM {s}.partition WHERE key = ANY($1::int8[]) ORDER BY key FOR NO KEY UPDATE),
+ taken AS (UPDATE {s}.partition p SET epoch = p.epoch + 1, node = $2, run_id = $3, address = $4, released = false
+  WHERE p.key = ANY(ARRAY(SELECT key FROM held WHERE epoch < $5)))
+SELECT key, epoch, node, run_id, address, released, may_hold, listed, acks, backlog FROM held`
 
 // Acquire takes the partitions, see [store.Store]: one round trip for those whose
 // keys are known, up to three more for the others. A partition that is named
@@ -75,9 +77,12 @@ func (s *Store) Acquire(ctx context.Context, holder task.Holder, ps []partition.
 // taken is the answer for one partition.
 func (s *Store) taken(p partition.ID, k key, taken map[key]store.Acquired) store.Acquired {
 	a, ok := taken[k]
-	if !ok {
+	switch {
+	case !ok:
 		s.keys.forget(p)
-		return store.Acquired{Err: fmt.Errorf("partition %s: its lease epoch has reached the highest, %d, or its row is gone", p, task.MaxEpoch)}
+		return store.Acquired{Err: fmt.Errorf("partition %s: its row is gone, ask again", p)}
+	case a.Err != nil:
+		return store.Acquired{Err: fmt.Errorf("partition %s: %w", p, a.Err)}
 	}
 	if before, ok := s.keys.get(p); ok && before.key == k && before.epoch >= a.Epoch {
 		s.alarm("partition "+p.String(), before.epoch, a.Previous.Epoch)
@@ -97,7 +102,10 @@ func (s *Store) take(ctx context.Context, holder task.Holder, wanted []int64) (m
 			&a.Meta.Released, &a.Meta.MayHold, &a.Meta.Listed, &acks, &a.Meta.Backlog); err != nil {
 			return fmt.Errorf("a partition that was taken: %w", err)
 		}
-		a.Epoch = task.Epoch(epoch) + 1
+		if a.Epoch = task.Epoch(epoch) + 1; a.Epoch > task.MaxEpoch {
+			taken[key(k)] = store.Acquired{Err: fmt.Errorf("its lease epoch has reached the highest, %d", task.MaxEpoch)}
+			return nil
+		}
 		a.Previous = ownership(epoch, node, runID, address)
 		err := decodeAcks(&a.Meta, acks)
 		taken[key(k)] = a

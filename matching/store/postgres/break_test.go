@@ -40,21 +40,21 @@ type wire struct {
 // newWire returns a wire to the server of pg, and the options to use it.
 func newWire(tb testing.TB, o Options) (*wire, Options) {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "wire") // the path of a socket has to be short
+	dir, err := os.MkdirTemp("", "wire") //nolint:usetesting // the path of a socket has to be short
 	if err != nil {
 		tb.Fatal(err)
 	}
 	const socket = ".s.PGSQL.5432"
-	listener, err := net.Listen("unix", filepath.Join(dir, socket))
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "unix", filepath.Join(dir, socket))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	w := &wire{listener: listener, server: filepath.Join(pg.Dir(), socket)}
 	w.copies.Go(w.accept)
 	tb.Cleanup(func() {
-		listener.Close()
+		_ = listener.Close()
 		w.copies.Wait()
-		os.RemoveAll(dir)
+		_ = os.RemoveAll(dir)
 	})
 	o.DSN = strings.Replace(o.DSN, pg.Dir(), dir, 1)
 	return w, o
@@ -66,9 +66,9 @@ func (w *wire) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", w.server)
+		server, err := new(net.Dialer).DialContext(context.Background(), "unix", w.server)
 		if err != nil {
-			client.Close()
+			_ = client.Close()
 			return
 		}
 		w.copies.Go(func() { w.copy(server, client, w.request) })
@@ -78,8 +78,7 @@ func (w *wire) accept() {
 
 // copy passes on what arrives until an end is closed or through breaks it.
 func (w *wire) copy(to, from net.Conn, through func([]byte) (pass int, broken bool)) {
-	defer to.Close()
-	defer from.Close()
+	defer func() { _, _ = to.Close(), from.Close() }()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -112,7 +111,6 @@ func (w *wire) answer(b []byte) (int, bool) {
 	}
 	return len(b), false
 }
-
 
 // TestBrokenConnections: wherever a connection breaks, the outcome is unknown,
 // and whether the row is there is seen after the partition was taken again.

@@ -120,7 +120,7 @@ func (s *Store) apply(ctx context.Context, changes []change) {
 		b.add(c.key, c.Mutation)
 	}
 	found := make(map[key]task.Ownership, len(changes))
-	result, err := s.run(ctx, s.commits, b.statement(&s.sql), func(rows pgx.Rows) error {
+	result, err := s.run(ctx, s.commits, b.statement(s.sql), func(rows pgx.Rows) error {
 		var k, epoch int64
 		var node, runID, address pgtype.DriverBytes
 		if err := rows.Scan(&k, &epoch, &node, &runID, &address); err != nil {

@@ -51,17 +51,19 @@ type advice struct {
 	text     string
 }
 
-var adviceByCode = map[string]advice{
-	"42501": {ErrRights, "grant the role what it misses, or run the migration as the tables' owner"},
-	"25006": {ErrReadOnly, "point the DSN to the primary, or name all hosts in it"},
-	"42P01": {ErrNotMigrated, "run `taskring store migrate`"},
-	"3F000": {ErrNotMigrated, "run `taskring store migrate`"},
-	"53100": {ErrDiskFull, "make room; commits are repeated by themselves"},
-	"53300": {ErrNoConnection, "raise the server's max_connections, or lower CommitConns and ReadConns"},
-	"57P03": {ErrNoConnection, "the server is starting or stopping"},
-	"26000": {ErrPooler, "a pooler forgot a prepared statement: set Options.Pooler"},
-	"42P05": {ErrPooler, "a pooler mixed up prepared statements: set Options.Pooler"},
-	"08P01": {ErrPooler, "if a pooler refused a parameter of the session, set Options.Pooler"},
+func adviceByCode() map[string]advice {
+	return map[string]advice{
+		"42501": {ErrRights, "grant the role what it misses, or run the migration as the tables' owner"},
+		"25006": {ErrReadOnly, "point the DSN to the primary, or name all hosts in it"},
+		"42P01": {ErrNotMigrated, "run `taskring store migrate`"},
+		"3F000": {ErrNotMigrated, "run `taskring store migrate`"},
+		"53100": {ErrDiskFull, "make room; commits are repeated by themselves"},
+		"53300": {ErrNoConnection, "raise the server's max_connections, or lower CommitConns and ReadConns"},
+		"57P03": {ErrNoConnection, "the server is starting or stopping"},
+		"26000": {ErrPooler, "a pooler forgot a prepared statement: set Options.Pooler"},
+		"42P05": {ErrPooler, "a pooler mixed up prepared statements: set Options.Pooler"},
+		"08P01": {ErrPooler, "if a pooler refused a parameter of the session, set Options.Pooler"},
+	}
 }
 
 // explained adds to an error of the server what an operator can do about it.
@@ -70,7 +72,7 @@ func explained(err error) error {
 	if !errors.As(err, &pg) {
 		return err
 	}
-	if a, ok := adviceByCode[pg.Code]; ok {
+	if a, ok := adviceByCode()[pg.Code]; ok {
 		return fmt.Errorf("%w: %w: %s", a.sentinel, err, a.text)
 	}
 	return err

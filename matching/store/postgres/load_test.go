@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/taskring/taskring/matching/row"
 	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/store/postgres/pgtest"
@@ -156,19 +158,30 @@ func TestFenceUnderStress(t *testing.T) {
 			}
 		})
 	}
-	killer := open(t, o)
+	killer, err := pgx.Connect(context.Background(), o.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
 	kills := 0
-	for ctx.Err() == nil {
+	for tick := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+		}
 		const victim = `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%fence%' ORDER BY random() LIMIT 1) v`
 		var n int
-		if err := killer.rest.QueryRow(context.Background(), victim).Scan(&n); err != nil {
+		if err := killer.QueryRow(context.Background(), victim).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		kills += n
 	}
 	nodes.Wait()
-	taken := acquire(t, killer, task.Holder{Node: "judge"}, p)[0]
+	if err := killer.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	taken := acquire(t, open(t, o), task.Holder{Node: "judge"}, p)[0]
 	stored, unknown := 0, 0
 	for i, l := range loads {
 		for _, id := range violations[i] {
@@ -187,6 +200,7 @@ func TestFenceUnderStress(t *testing.T) {
 // that were not there at the first look and are at the second.
 func (l *laneLoad) takeAndLookTwice(ctx context.Context) []task.ID {
 	l.take(ctx)
+	epoch := l.epoch // adding may take again
 	all := row.Scan{Kind: row.Tasks, Priority: 3, Items: 1 << 20}
 	first, firstErr := l.s.Scan(ctx, l.p, all)
 	for range 3 {
@@ -202,7 +216,7 @@ func (l *laneLoad) takeAndLookTwice(ctx context.Context) []task.ID {
 	}
 	var late []task.ID
 	for _, r := range second.Tasks {
-		if id := r.Task.ID; id.Epoch() < l.epoch && !seen[id] {
+		if id := r.Task.ID; id.Epoch() < epoch && !seen[id] {
 			late = append(late, id)
 		}
 	}

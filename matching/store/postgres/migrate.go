@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,7 +135,7 @@ func readState(ctx context.Context, conn *pgx.Conn, schema string) (State, error
 	case isCode(err, "42P01", "3F000"), errors.Is(err, pgx.ErrNoRows):
 		state.Version, state.Oldest = 0, 0
 	case err != nil:
-		return State{}, err
+		return State{}, fmt.Errorf("read what the schema holds: %w", err)
 	case copy(state.ID[:], id) != len(id) || len(id) != len(state.ID):
 		return State{}, fmt.Errorf("the store's id has %d bytes, want %d", len(id), len(state.ID))
 	}
@@ -232,10 +233,5 @@ func isCode(err error, codes ...string) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-	for _, code := range codes {
-		if pg.Code == code {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, pg.Code)
 }

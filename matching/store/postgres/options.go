@@ -103,21 +103,23 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// planParams make the server plan each statement once, and by its indexes: see
+// planParams are parameters that make the server plan each statement once, and by its indexes: see
 // "Plans" in the package doc.
-var planParams = map[string]string{
-	"plan_cache_mode":   "force_generic_plan",
-	"enable_seqscan":    "off",
-	"enable_hashjoin":   "off",
-	"enable_mergejoin":  "off",
-	"enable_bitmapscan": "off",
-	"jit":               "off",
+func planParams() map[string]string {
+	return map[string]string{
+		"plan_cache_mode":   "force_generic_plan",
+		"enable_seqscan":    "off",
+		"enable_hashjoin":   "off",
+		"enable_mergejoin":  "off",
+		"enable_bitmapscan": "off",
+		"jit":               "off",
+	}
 }
 
 // sessionParams are set in each connection that is the store's own.
 func (o *Options) sessionParams() map[string]string {
 	millis := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-	params := maps.Clone(planParams)
+	params := planParams()
 	maps.Copy(params, map[string]string{
 		"statement_timeout": millis(o.StatementTimeout),
 		"lock_timeout":      millis(o.LockTimeout),

@@ -71,7 +71,7 @@ func TestOneBadRow(t *testing.T) {
 func TestBigCommit(t *testing.T) {
 	s := newStore(t)
 	const n = 5
-	var ms []*row.Mutation
+	ms := make([]*row.Mutation, 0, n)
 	for i := range int32(n) {
 		p := orders.Partition(i)
 		acquire(t, s, anna, p)

@@ -28,18 +28,26 @@ const (
 	colID                  // int8
 	colAux                 // int8: due time, end of a range, backlog
 	colBytes               // bytea: body, name or acks
-	columns
 )
 
-var columnTypes = [columns]string{"int8", "int2", "int8", "int8", "bytea"}
+// sqlType is the column's type on the server.
+func (c column) sqlType() string {
+	switch c {
+	case colSmall:
+		return "int2"
+	case colBytes:
+		return "bytea"
+	default:
+		return "int8"
+	}
+}
 
 // part is one kind of change. In its text {w} is the values as a table.
 type part struct {
 	name    string
 	columns []column
 	names   string // of the columns in {w}
-	text    string
-	table   int // that deletes are counted for, or -1
+	text    string // {ok} is true of partitions whose epoch holds, {first} the keys once more
 }
 
 // deleteEach deletes the rows that are found one by one through the index. A
@@ -80,56 +88,59 @@ const (
 	flagListed
 )
 
-var parts = [partCount]part{
-	partDeleteRanges: {
-		"delete_ranges", []column{colKey, colSmall, colID, colAux}, "key, pri, low, high",
-		deleteEach("task", "t.pri = w.pri AND t.id BETWEEN w.low AND w.high"), -1,
-	},
-	partDeleteTasks: {
-		"delete_tasks", []column{colKey, colSmall, colID}, "key, pri, id",
-		deleteEach("task", "t.pri = w.pri AND t.id = w.id"), tableTask,
-	},
-	partDeleteScheduled: {
-		"delete_scheduled", []column{colKey, colAux, colID}, "key, due, id",
-		deleteEach("scheduled", "t.due = w.due AND t.id = w.id"), tableScheduled,
-	},
-	partDeleteLeases: {
-		"delete_leases", []column{colKey, colID}, "key, id",
-		deleteEach("lease", "t.id = w.id"), tableLease,
-	},
-	partDeleteDead: {
-		"delete_dead", []column{colKey, colID}, "key, id",
-		deleteEach("dead", "t.id = w.id"), tableDead,
-	},
-	partDeleteRequests: {
-		"delete_requests", []column{colKey, colBytes}, "key, name",
-		deleteEach("request", "t.name = w.name"), tableRequest,
-	},
-	partPutTasks: { // written once, so there is no older row
-		"put_tasks", []column{colKey, colSmall, colID, colBytes}, "key, pri, id, body",
-		`INSERT INTO {s}.task (key, pri, id, body) SELECT key, pri, id, body FROM {w} WHERE {ok}`, -1,
-	},
-	partPutScheduled: {
-		"put_scheduled", []column{colKey, colAux, colID, colBytes}, "key, due, id, body",
-		upsertEach("scheduled", "key, due, id, body", "key, due, id", "body = EXCLUDED.body"), -1,
-	},
-	partPutLeases: {
-		"put_leases", []column{colKey, colID, colBytes}, "key, id, body",
-		upsertEach("lease", "key, id, body", "key, id", "body = EXCLUDED.body"), -1,
-	},
-	partPutDead: {
-		"put_dead", []column{colKey, colID, colBytes}, "key, id, body",
-		upsertEach("dead", "key, id, body", "key, id", "body = EXCLUDED.body"), -1,
-	},
-	partPutRequests: {
-		"put_requests", []column{colKey, colBytes, colID, colAux}, "key, name, id, at",
-		upsertEach("request", "key, name, id, at", "key, name", "id = EXCLUDED.id, at = EXCLUDED.at"), -1,
-	},
-	partMeta: {
-		"meta", []column{colKey, colSmall, colBytes, colAux}, "key, flags, acks, backlog",
-		fmt.Sprintf(`UPDATE {s}.partition p SET released = w.flags & %d <> 0, may_hold = w.flags & %d <> 0, listed = w.flags & %d <> 0, `+
-			`acks = w.acks, backlog = w.backlog FROM {w} WHERE p.key = w.key AND {ok}`, flagReleased, flagMayHold, flagListed), -1,
-	},
+// allParts returns the parts by their index.
+func allParts() [partCount]part {
+	return [partCount]part{
+		partDeleteRanges: {
+			"delete_ranges", []column{colKey, colSmall, colID, colAux}, "key, pri, low, high",
+			deleteEach("task", "t.pri = w.pri AND t.id BETWEEN w.low AND w.high"),
+		},
+		partDeleteTasks: {
+			"delete_tasks", []column{colKey, colSmall, colID}, "key, pri, id",
+			deleteEach("task", "t.pri = w.pri AND t.id = w.id"),
+		},
+		partDeleteScheduled: {
+			"delete_scheduled", []column{colKey, colAux, colID}, "key, due, id",
+			deleteEach("scheduled", "t.due = w.due AND t.id = w.id"),
+		},
+		partDeleteLeases: {
+			"delete_leases", []column{colKey, colID}, "key, id",
+			deleteEach("lease", "t.id = w.id"),
+		},
+		partDeleteDead: {
+			"delete_dead", []column{colKey, colID}, "key, id",
+			deleteEach("dead", "t.id = w.id"),
+		},
+		partDeleteRequests: {
+			"delete_requests", []column{colKey, colBytes}, "key, name",
+			deleteEach("request", "t.name = w.name"),
+		},
+		partPutTasks: { // written once, so there is no older row
+			"put_tasks", []column{colKey, colSmall, colID, colBytes}, "key, pri, id, body",
+			`INSERT INTO {s}.task (key, pri, id, body) SELECT key, pri, id, body FROM {w} WHERE {ok}`,
+		},
+		partPutScheduled: {
+			"put_scheduled", []column{colKey, colAux, colID, colBytes}, "key, due, id, body",
+			upsertEach("scheduled", "key, due, id, body", "key, due, id", "body = EXCLUDED.body"),
+		},
+		partPutLeases: {
+			"put_leases", []column{colKey, colID, colBytes}, "key, id, body",
+			upsertEach("lease", "key, id, body", "key, id", "body = EXCLUDED.body"),
+		},
+		partPutDead: {
+			"put_dead", []column{colKey, colID, colBytes}, "key, id, body",
+			upsertEach("dead", "key, id, body", "key, id", "body = EXCLUDED.body"),
+		},
+		partPutRequests: {
+			"put_requests", []column{colKey, colBytes, colID, colAux}, "key, name, id, at",
+			upsertEach("request", "key, name, id, at", "key, name", "id = EXCLUDED.id, at = EXCLUDED.at"),
+		},
+		partMeta: {
+			"meta", []column{colKey, colSmall, colBytes, colAux}, "key, flags, acks, backlog",
+			fmt.Sprintf(`UPDATE {s}.partition p SET released = w.flags & %d <> 0, may_hold = w.flags & %d <> 0, listed = w.flags & %d <> 0, `+
+				`acks = w.acks, backlog = w.backlog FROM {w} WHERE p.key = ANY({first}) AND p.key = w.key AND {ok}`, flagReleased, flagMayHold, flagListed),
+		},
+	}
 }
 
 // set is a set of parts, bit by bit.
@@ -139,7 +150,7 @@ func (p set) has(part int) bool { return p&(1<<part) != 0 }
 
 // commitText builds the statement with the given parts. Its first two values are
 // the keys and epochs of the partitions.
-func commitText(schema string, use set) string {
+func (s *statements) commitText(use set) string {
 	lock := "FOR SHARE"
 	switch {
 	case use == 0:
@@ -153,23 +164,36 @@ func commitText(schema string, use set) string {
 		` ok AS MATERIALIZED (SELECT f.key FROM fence f WHERE ((f.key, f.epoch) IN` +
 		` (SELECT w.key, w.epoch FROM unnest($1::int8[], $2::int8[]) w(key, epoch))) IS TRUE)`)
 	next := 3
-	for i, p := range parts {
+	for i, p := range s.parts {
 		if !use.has(i) {
 			continue
 		}
 		values := make([]string, len(p.columns))
 		for j, c := range p.columns {
-			values[j] = fmt.Sprintf("$%d::%s[]", next, columnTypes[c])
+			values[j] = fmt.Sprintf("$%d::%s[]", next, c.sqlType())
 			next++
 		}
 		text := strings.NewReplacer(
+			"{first}", values[0],
 			"{w}", "unnest("+strings.Join(values, ", ")+") w("+p.names+")",
 			"{ok}", "(w.key IN (SELECT key FROM ok)) IS TRUE", // so written it is a look-up in a hash, not a join
 		).Replace(p.text)
 		fmt.Fprintf(&b, ",\n %s AS (%s)", p.name, text)
 	}
 	b.WriteString("\nSELECT key, epoch, node, run_id, address FROM fence")
-	return inSchema(schema, b.String())
+	return inSchema(s.schema, b.String())
+}
+
+// commit returns the text of the commit with the given parts.
+func (s *statements) commit(use set) string {
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	text, ok := s.commits.texts[use]
+	if !ok {
+		text = s.commitText(use)
+		s.commits.texts[use] = text
+	}
+	return text
 }
 
 // values are the columns of one part.
@@ -205,21 +229,17 @@ type batch struct {
 func (b *batch) statement(sql *statements) statement {
 	var use set
 	args := []any{b.keys, b.epochs}
-	for i := range parts {
+	for i := range sql.parts {
 		v := &b.parts[i]
 		if len(v.key) == 0 {
 			continue
 		}
 		use |= 1 << i
-		for _, c := range parts[i].columns {
+		for _, c := range sql.parts[i].columns {
 			args = append(args, v.of(c))
 		}
 	}
-	text, ok := sql.commits.Load(use)
-	if !ok {
-		text, _ = sql.commits.LoadOrStore(use, commitText(sql.schema, use))
-	}
-	return statement{text.(string), args}
+	return statement{sql.commit(use), args}
 }
 
 // add puts a mutation of the partition with the given key into the batch.

@@ -8,10 +8,10 @@ import (
 )
 
 // throughPooler returns the options for a store behind a pooler.
-func throughPooler(t *testing.T, o Options) Options {
-	t.Helper()
+func throughPooler(tb testing.TB, o Options) Options {
+	tb.Helper()
 	_, rest, _ := strings.Cut(o.DSN, " ") // without the host
-	o.DSN = pg.Pooler(t) + " " + rest
+	o.DSN = pg.Pooler(tb) + " " + rest
 	o.Pooler = true
 	return o
 }

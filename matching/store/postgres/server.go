@@ -53,15 +53,17 @@ func (s server) check() error {
 }
 
 // rights are what the role has to be allowed, by table.
-var rights = map[string][]string{
-	"format":    {"SELECT"},
-	"partition": {"SELECT", "INSERT", "UPDATE"},
-	"settings":  {"SELECT", "INSERT", "UPDATE"},
-	"task":      {"SELECT", "INSERT", "DELETE"},
-	"scheduled": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-	"lease":     {"SELECT", "INSERT", "UPDATE", "DELETE"},
-	"dead":      {"SELECT", "INSERT", "UPDATE", "DELETE"},
-	"request":   {"SELECT", "INSERT", "UPDATE", "DELETE"},
+func rights() map[string][]string {
+	return map[string][]string{
+		"format":    {"SELECT"},
+		"partition": {"SELECT", "INSERT", "UPDATE"},
+		"settings":  {"SELECT", "INSERT", "UPDATE"},
+		"task":      {"SELECT", "INSERT", "DELETE"},
+		"scheduled": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+		"lease":     {"SELECT", "INSERT", "UPDATE", "DELETE"},
+		"dead":      {"SELECT", "INSERT", "UPDATE", "DELETE"},
+		"request":   {"SELECT", "INSERT", "UPDATE", "DELETE"},
+	}
 }
 
 const askRights = `SELECT t, p FROM unnest($1::text[], $2::text[]) w(t, p) WHERE NOT has_table_privilege(t, p) ORDER BY t, p`
@@ -69,7 +71,7 @@ const askRights = `SELECT t, p FROM unnest($1::text[], $2::text[]) w(t, p) WHERE
 // checkRights asks before the first task is lost for the want of a right.
 func checkRights(ctx context.Context, conn *pgx.Conn, schema string) error {
 	var tables, verbs []string
-	for table, needed := range rights {
+	for table, needed := range rights() {
 		for _, verb := range needed {
 			tables = append(tables, quoted(schema)+"."+table)
 			verbs = append(verbs, verb)
@@ -81,8 +83,10 @@ func checkRights(ctx context.Context, conn *pgx.Conn, schema string) error {
 	}
 	missing, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (string, error) {
 		var table, verb string
-		err := r.Scan(&table, &verb)
-		return verb + " ON " + table, err
+		if err := r.Scan(&table, &verb); err != nil {
+			return "", fmt.Errorf("a missing right: %w", err)
+		}
+		return verb + " ON " + table, nil
 	})
 	if err != nil {
 		return explained(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,7 @@ type Store struct {
 	commits *pgxpool.Pool // of Commit alone, so that nothing else delays it
 	rest    *pgxpool.Pool
 	keys    *keyring
-	sql     statements
+	sql     *statements
 	watch   *watch
 	vacuum  *vacuum
 
@@ -62,26 +61,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// identify reads who the store is and whether this program may use it.
-func (s *Store) identify(ctx context.Context) error {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	conn, err := s.connect(ctx, s.rest)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	state, err := readState(ctx, conn.Conn(), s.o.Schema)
-	if err != nil {
-		return explained(err)
-	}
-	s.id = state.ID
-	if err := state.check(); err != nil {
-		return err
-	}
-	return checkRights(ctx, conn.Conn(), s.o.Schema)
-}
-
 // ID returns the store's id.
 func (s *Store) ID() task.StoreID { return s.id }
 
@@ -110,6 +89,26 @@ func (s *Store) Close() error {
 		}
 	})
 	return nil
+}
+
+// identify reads who the store is and whether this program may use it.
+func (s *Store) identify(ctx context.Context) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	conn, err := s.connect(ctx, s.rest)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	state, err := readState(ctx, conn.Conn(), s.o.Schema)
+	if err != nil {
+		return explained(err)
+	}
+	s.id = state.ID
+	if err := state.check(); err != nil {
+		return err
+	}
+	return checkRights(ctx, conn.Conn(), s.o.Schema)
 }
 
 // bounded gives a call a deadline. It lies a second behind the server's own
@@ -196,30 +195,5 @@ func (s *Store) alarm(what string, held, found task.Epoch) {
 		ErrWentBack, what, held, found)
 	if s.wentBack.CompareAndSwap(nil, &err) {
 		s.o.Logger.Error("the store went back in time", "error", err)
-	}
-}
-
-// statements are the texts of all statements but commits, for one schema.
-type statements struct {
-	schema                                             string
-	find, create, take                                 string
-	tasks, tasksInBytes, scheduled, scheduledInBytes   string
-	leases, dead, deadInBytes                          string
-	get, requests, list, settings, putFirst, putNext string
-	commits                                            *sync.Map // of parts to string
-}
-
-func newStatements(schema string) statements {
-	in := func(sql string) string { return inSchema(schema, strings.TrimSpace(sql)) }
-	return statements{
-		schema: schema,
-		find:   in(findPartitions), create: in(createPartitions), take: in(takePartitions),
-		tasks: in(scanTasks), tasksInBytes: in(withinBytes(scanTasks, "id", 5)),
-		scheduled: in(scanScheduled), scheduledInBytes: in(withinBytes(scanScheduled, "due, id", 5)),
-		leases: in(scanLeases),
-		dead:   in(scanDead), deadInBytes: in(withinBytes(scanDead, "id", 3)),
-		get: in(getTasks), requests: in(getRequests),
-		list: in(listPartitions), settings: in(getSettings), putFirst: in(putFirstSettings), putNext: in(putNextSettings),
-		commits: &sync.Map{},
 	}
 }

@@ -20,7 +20,9 @@ const (
 	tables
 )
 
-var tableNames = [tables]string{"task", "scheduled", "lease", "dead", "request"}
+func tableNames() [tables]string {
+	return [tables]string{"task", "scheduled", "lease", "dead", "request"}
+}
 
 // vacuum counts deleted rows and vacuums a table after so many, in one goroutine
 // and over a connection of its own that lives as long as one vacuum.
@@ -28,12 +30,14 @@ type vacuum struct {
 	o       *Options
 	deleted [tables]atomic.Int64 // since the last vacuum
 	due     [tables]atomic.Int64 // so many deleted rows are worth a look
-	wake    chan struct{} // one slot: a table may be due
+	wake    chan struct{}        // one slot: a table may be due
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
 
 // startVacuum starts counting. It returns nil when it is switched off.
+//
+//nolint:contextcheck // it ends with the store, not with the context that opened it
 func startVacuum(o *Options) *vacuum {
 	if o.VacuumAfter < 0 {
 		return nil
@@ -72,13 +76,20 @@ func (v *vacuum) loop(ctx context.Context) {
 			return
 		}
 		for table := range v.deleted {
-			if n := v.deleted[table].Load(); n >= v.due[table].Load() {
-				if err := v.clean(ctx, table, n); err != nil && ctx.Err() == nil {
-					v.deleted[table].Store(0) // not again at once
-					v.o.Logger.Warn("a table could not be vacuumed; autovacuum will have to", "table", tableNames[table], "error", err)
-				}
-			}
+			v.maybeClean(ctx, table)
 		}
+	}
+}
+
+// maybeClean vacuums a table if enough of its rows were deleted.
+func (v *vacuum) maybeClean(ctx context.Context, table int) {
+	n := v.deleted[table].Load()
+	if n < v.due[table].Load() {
+		return
+	}
+	if err := v.clean(ctx, table, n); err != nil && ctx.Err() == nil {
+		v.deleted[table].Store(0) // not again at once
+		v.o.Logger.Warn("a table could not be vacuumed; autovacuum will have to", "table", tableNames()[table], "error", err)
 	}
 }
 
@@ -99,7 +110,7 @@ func (v *vacuum) clean(ctx context.Context, table int, n int64) (err error) {
 		return fmt.Errorf("%w: %w", ErrNoConnection, explained(err))
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	name := quoted(v.o.Schema) + "." + tableNames[table]
+	name := quoted(v.o.Schema) + "." + tableNames()[table]
 	var rows float64
 	if err := conn.QueryRow(ctx, `SELECT reltuples FROM pg_class WHERE oid = $1::text::regclass`, name).Scan(&rows); err != nil {
 		return fmt.Errorf("size of the table: %w", explained(err))

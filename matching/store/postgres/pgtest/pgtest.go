@@ -22,6 +22,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,77 @@ func tail(path string) string {
 	return string(text[max(0, len(text)-most):])
 }
 
+// Start starts the server again after Stop. It returns when the server takes
+// connections.
+func (s *Server) Start(tb testing.TB) {
+	tb.Helper()
+	s.ensure(tb)
+}
+
+// Stop ends the server and waits for it: with syscall.SIGTERM when all clients
+// left, with SIGINT after their transactions were broken off, with SIGQUIT at
+// once, as in a crash.
+func (s *Server) Stop(tb testing.TB, how syscall.Signal) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.stopLocked(how); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Close ends the server and removes its folder.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, pooler := range s.mu.poolers {
+		errs = append(errs, ended(pooler, syscall.SIGTERM))
+	}
+	s.mu.poolers = nil
+	errs = append(errs, s.stopLocked(syscall.SIGQUIT))
+	if s.mu.dir != "" {
+		errs = append(errs, os.RemoveAll(s.mu.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// CPU is the processor time that the server and its backends have used so far.
+func (s *Server) CPU() (time.Duration, error) {
+	parent := s.PID()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, fmt.Errorf("look for backends: %w", err)
+	}
+	const ticksPerSecond = 100 // of every Linux
+	var ticks int64
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		// pid (name) state ppid ..., where the name may hold anything
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		pid := filepath.Base(filepath.Dir(path))
+		switch {
+		case len(fields) < 15:
+		case pid == strconv.Itoa(parent): // with its children that ended
+			ticks += sum(fields[11:15])
+		case fields[1] == strconv.Itoa(parent):
+			ticks += sum(fields[11:13])
+		}
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+}
+
+func sum(fields []string) (total int64) {
+	for _, f := range fields {
+		n, _ := strconv.ParseInt(f, 10, 64) // the kernel writes numbers
+		total += n
+	}
+	return total
+}
+
 func (s *Server) ensure(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -223,7 +295,7 @@ func (s *Server) createLocked() error {
 // commandLocked prepares a program of the server's user. It dies with us: the
 // kernel ends it when the test binary is killed.
 func (s *Server) commandLocked(path string, args ...string) *exec.Cmd {
-	//nolint:noctx // it lives until Close, not as long as one test
+	//nolint:noctx,gosec // it lives until Close, not as long as one test; paths are the distribution's
 	cmd := exec.Command(path, args...)
 	cmd.Dir = s.mu.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.mu.account, Pdeathsig: syscall.SIGQUIT}
@@ -231,7 +303,7 @@ func (s *Server) commandLocked(path string, args ...string) *exec.Cmd {
 }
 
 func (s *Server) startLocked() error {
-	args := []string{"-D", filepath.Join(s.mu.dir, "data"), "-k", s.mu.dir, "-p", port, "-c", "listen_addresses="}
+	args := append(make([]string, 0, 8+2*len(s.settings)), "-D", filepath.Join(s.mu.dir, "data"), "-k", s.mu.dir, "-p", port, "-c", "listen_addresses=")
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}
@@ -274,25 +346,6 @@ func awaited(what string, try func(context.Context) error) error {
 	}
 }
 
-// Start starts the server again after Stop. It returns when the server takes
-// connections.
-func (s *Server) Start(tb testing.TB) {
-	tb.Helper()
-	s.ensure(tb)
-}
-
-// Stop ends the server and waits for it: with syscall.SIGTERM when all clients
-// left, with SIGINT after their transactions were broken off, with SIGQUIT at
-// once, as in a crash.
-func (s *Server) Stop(tb testing.TB, how syscall.Signal) {
-	tb.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.stopLocked(how); err != nil {
-		tb.Fatal(err)
-	}
-}
-
 func (s *Server) stopLocked(how syscall.Signal) error {
 	cmd := s.mu.postgres
 	if cmd == nil {
@@ -313,56 +366,4 @@ func ended(cmd *exec.Cmd, how syscall.Signal) error {
 		return fmt.Errorf("wait for %s: %w", cmd.Path, err)
 	}
 	return nil
-}
-
-// Close ends the server and removes its folder.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for _, pooler := range s.mu.poolers {
-		errs = append(errs, ended(pooler, syscall.SIGTERM))
-	}
-	s.mu.poolers = nil
-	errs = append(errs, s.stopLocked(syscall.SIGQUIT))
-	if s.mu.dir != "" {
-		errs = append(errs, os.RemoveAll(s.mu.dir))
-	}
-	return errors.Join(errs...)
-}
-
-// CPU is the processor time that the server and its backends have used so far.
-func (s *Server) CPU() (time.Duration, error) {
-	parent := s.PID()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return 0, fmt.Errorf("look for backends: %w", err)
-	}
-	const ticksPerSecond = 100 // of every Linux
-	var ticks int64
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		// pid (name) state ppid ..., where the name may hold anything
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		pid := filepath.Base(filepath.Dir(path))
-		switch {
-		case len(fields) < 15:
-		case pid == strconv.Itoa(parent): // with its children that ended
-			ticks += sum(fields[11:15])
-		case fields[1] == strconv.Itoa(parent):
-			ticks += sum(fields[11:13])
-		}
-	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
-}
-
-func sum(fields []string) (total int64) {
-	for _, f := range fields {
-		n, _ := strconv.ParseInt(f, 10, 64) // the kernel writes numbers
-		total += n
-	}
-	return total
 }
