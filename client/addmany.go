@@ -68,6 +68,7 @@ func (c *Client) splitAdds(b *matchingpb.AddBatch, s *Settings) *addSplit {
 	d := dealer{client: c, target: target, split: split, common: b.GetCommon(), parts: map[addKey]*addPart{}}
 	if !target.IsPartition {
 		d.counts = c.countsOf(target.Queue)
+		d.even = c.balancer.Even(target.Queue, d.counts)
 		d.next = rand.Int32N(max(d.counts.Write, 1))
 	}
 	exceptions := b.GetExceptions()
@@ -94,6 +95,7 @@ type dealer struct {
 	common *matchingpb.TaskOptions
 	split  *addSplit
 	counts partition.Counts // zero when the caller named the partition
+	even   bool             // deal in turn
 	next   int32
 	parts  map[addKey]*addPart
 }
@@ -114,29 +116,36 @@ type dealt struct {
 }
 
 func (d *dealer) deal(item dealt) {
-	p := d.part(addKey{d.numberOf(item), item.options.GetRequestId()})
+	number, estimated := d.pick(item)
+	p := d.part(addKey{number, item.options.GetRequestId()})
 	if item.exception {
 		p.batch.Exceptions = append(p.batch.Exceptions, &matchingpb.ItemOptions{Index: uint32(len(p.at)), Options: item.options})
 	}
-	if d.counts.Managed && p.trip.id.IsRoot() {
-		p.batch.EstimatedTasks += int64(d.counts.Write)
+	if d.counts.Managed {
+		p.batch.EstimatedTasks += estimated
 	}
 	p.batch.Payloads = append(p.batch.Payloads, item.payload)
 	p.at = append(p.at, item.index)
 }
 
-// numberOf picks the partition: the next one, or by request id.
-func (d *dealer) numberOf(item dealt) int32 {
+// pick picks the partition: the next one, by backlogs, or by request id; and says
+// how many tasks the item stands for.
+func (d *dealer) pick(item dealt) (number int32, estimated int64) {
 	if d.target.IsPartition {
-		return d.target.Number
+		return d.target.Number, 0
 	}
 	if id := item.options.GetRequestId(); id != "" {
-		number, _ := d.client.balancer.PickRequest(d.counts, id)
-		return number
+		return d.client.balancer.PickRequest(d.counts, id)
 	}
-	number := d.next
+	if !d.even {
+		return d.client.balancer.PickWritePartition(d.target.Queue, d.counts)
+	}
+	number = d.next
 	d.next = (d.next + 1) % max(d.counts.Write, 1)
-	return number
+	if number == 0 {
+		estimated = int64(max(d.counts.Write, 1))
+	}
+	return number, estimated
 }
 
 func (d *dealer) part(key addKey) *addPart {

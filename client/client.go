@@ -173,7 +173,10 @@ func visit[Req, Resp any](ctx context.Context, t *trip, m method[Req, Resp], in 
 		var out *Resp
 		if err == nil {
 			req, opts := in(t.id)
-			out, err = m.call(ctx, n, req, &sent{options: opts})
+			s := &sent{options: opts}
+			if out, err = m.call(ctx, n, req, s); answered(err) {
+				t.client.learnFrom(t.id.Queue, s.trailer)
+			}
 		}
 		if err == nil {
 			return out, nil

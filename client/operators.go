@@ -48,12 +48,17 @@ func named[Req, Resp any](ctx context.Context, c *Client, q *matchingpb.TaskQueu
 }
 
 // everyPartition makes a call to every read partition of a queue at once, and
-// returns answers and errors by partition.
-func everyPartition[Resp any](c *Client, q partition.Queue, call func(partition.ID) (*Resp, error)) ([]*Resp, []error) {
-	n := int(c.countsOf(q).Read)
-	answers, errs := make([]*Resp, n), make([]error, n)
-	each(n, func(i int) { answers[i], errs[i] = call(q.Partition(int32(i))) })
-	return answers, errs
+// returns answers and errors by partition. When the answers tell of more
+// partitions than were known, those are asked too.
+func everyPartition[Resp any](c *Client, q partition.Queue, call func(partition.ID) (*Resp, error)) (answers []*Resp, errs []error) {
+	for {
+		from, n := len(answers), int(c.countsOf(q).Read)
+		if n <= from {
+			return answers, errs
+		}
+		answers, errs = append(answers, make([]*Resp, n-from)...), append(errs, make([]error, n-from)...)
+		each(n-from, func(i int) { answers[from+i], errs[from+i] = call(q.Partition(int32(from + i))) })
+	}
 }
 
 // GetTask shows a task. Without a partition all read partitions are asked; ids
@@ -110,10 +115,13 @@ func (c *Client) DescribeTaskQueue(ctx context.Context, in *matchingpb.DescribeT
 	out := &matchingpb.DescribeTaskQueueResponse{TaskQueue: wire.EncodeQueue(q), Stats: &matchingpb.QueueStats{}}
 	pollers := map[string]*matchingpb.Poller{}
 	var failed error
+	lost := 0
 	for i, a := range answers {
 		if errs[i] != nil {
-			failed = errs[i]
-			out.Missing = append(out.Missing, itemError(i, errs[i]))
+			failed, lost = errs[i], lost+1
+			if task.ReasonOf(errs[i]) != task.NotFound { // the node knows it as never used
+				out.Missing = append(out.Missing, itemError(i, errs[i]))
+			}
 			continue
 		}
 		p := a.GetPartition()
@@ -124,7 +132,7 @@ func (c *Client) DescribeTaskQueue(ctx context.Context, in *matchingpb.DescribeT
 			out.Partitions = append(out.Partitions, p)
 		}
 	}
-	if len(out.GetMissing()) == len(answers) {
+	if lost == len(answers) {
 		return nil, answer(failed)
 	}
 	if out.GetCounts() == nil {

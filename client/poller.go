@@ -34,6 +34,9 @@ const (
 	sharedWait = 10 * time.Second
 	// pollSlack is how much longer than its wait a poll's call may take.
 	pollSlack = 10 * time.Second
+	// toldFailures is after how many failures in a row the log says so, and then
+	// also that it is over.
+	toldFailures = 3
 )
 
 // poll polls a partition until the run stops or the partition is no longer
@@ -118,13 +121,16 @@ func (p *poller) next(out *matchingpb.PollTaskResponse, err error) time.Duration
 	if !again {
 		p.trip.tries = retry.Tries{} // a worker does not give up
 	}
-	if p.failed == 3 || p.failed%100 == 0 {
+	if p.failed == toldFailures || p.failed%100 == 0 {
 		p.run.o.Logger.Warn("polling fails, and is tried again", "partition", p.trip.id, "failed", p.failed, "error", err)
 	}
 	return max(wait, retryPoll(p.failed))
 }
 
 func (p *poller) nextAnswered(out *matchingpb.PollTaskResponse) time.Duration {
+	if p.failed >= toldFailures {
+		p.run.o.Logger.Info("polling works again", "partition", p.trip.id, "failed", p.failed)
+	}
 	p.trip.tries, p.failed = retry.Tries{}, 0
 	switch out.GetEmptyReason() {
 	case matchingpb.EmptyReason_EMPTY_REASON_MOVED:

@@ -221,6 +221,27 @@ func TestHandlerErrors(t *testing.T) {
 	}
 }
 
+// TestOutageIsToldOnce: the log has a line when polls go on failing and one when
+// they work again.
+func TestOutageIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, Options{})
+		w.nodes["n0"].before = once("PollTask", 20, task.Errorf(task.NotReady, "loading"))
+		var log strings.Builder
+		r := w.run(t, WorkerOptions{
+			PollsPerPartition: 1, Handler: func(context.Context, *Task) error { return nil },
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		time.Sleep(5 * time.Minute)
+		if err := r.end(); err != nil {
+			t.Error(err)
+		}
+		if failing, over := strings.Count(log.String(), "polling fails"), strings.Count(log.String(), "polling works again"); failing != 1 || over != 1 {
+			t.Errorf("%d lines say that polls fail, %d that they work again, want one each:\n%s", failing, over, log.String())
+		}
+	})
+}
+
 func TestReleaseSentinel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, Options{})

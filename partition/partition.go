@@ -60,6 +60,14 @@ func (t TaskType) String() string {
 	}
 }
 
+// append appends the number of t, which is a digit for all that are known.
+func (t TaskType) append(b []byte) []byte {
+	if t < 10 {
+		return append(b, '0'+byte(t))
+	}
+	return strconv.AppendInt(b, int64(t), 10)
+}
+
 // Valid reports whether t is one of the known task types.
 func (t TaskType) Valid() bool { return t >= Workflow && t <= Dispatch }
 
@@ -181,7 +189,7 @@ func (p ID) AppendRoutingKey(b []byte) []byte {
 		b = strconv.AppendInt(b, int64(p.Number), 10)
 	}
 	b = append(b, ':')
-	return strconv.AppendInt(b, int64(p.Type), 10)
+	return p.Type.append(b)
 }
 
 // Parent returns the parent of p in the tree of its queue, where every

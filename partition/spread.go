@@ -34,7 +34,7 @@ func (p ID) AppendSpreadKey(b []byte, batchSize int32) (key []byte, index int32)
 		b = strconv.AppendInt(b, int64(batch), 10)
 	}
 	b = append(b, ':')
-	return strconv.AppendInt(b, int64(p.Type), 10), p.Number - batch*batchSize
+	return p.Type.append(b), p.Number - batch*batchSize
 }
 
 // AppendGradualKey appends to b what decides when p follows a gradual change:
@@ -48,7 +48,7 @@ func (p ID) AppendGradualKey(b []byte) []byte {
 	b = append(b, ':')
 	b = strconv.AppendInt(b, int64(p.Number), 10)
 	b = append(b, ':')
-	return strconv.AppendInt(b, int64(p.Type), 10)
+	return p.Type.append(b)
 }
 
 // GradualKey is [ID.AppendGradualKey] as a string.

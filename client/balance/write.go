@@ -34,6 +34,13 @@ func (b *Balancer) PickWritePartition(q partition.Queue, counts partition.Counts
 	}
 }
 
+// Even reports whether adds are picked evenly, so that those of a batch may as well
+// be dealt out in turn.
+func (b *Balancer) Even(q partition.Queue, counts partition.Counts) bool {
+	_, forced := b.forced(q, partition.Write)
+	return !forced && (counts.BacklogCap <= 0 || len(counts.BacklogCodes) < int(writes(counts)))
+}
+
 // PickRequest is [Balancer.PickWritePartition] for an add with a request id:
 // equal ids go to the same partition while the write count stays, so that it
 // sees the repetition. Backlogs do not matter.

@@ -259,7 +259,7 @@ func TestWorkSaysWhatFollows(t *testing.T) {
 	if out := n.output(ctx, "task", "peek", "--queue", "q", "--state", "dead"); !strings.Contains(out, "REASON") {
 		t.Errorf("peek does not say why a task died:\n%s", out)
 	}
-	if out := n.output(ctx, "queue", "describe", "--queue", "q"); !strings.Contains(out, "the next due in 59m") {
+	if out := n.output(ctx, "queue", "describe", "--queue", "q"); !strings.Contains(out, "1, the next due in ") {
 		t.Errorf("describe does not say when the next task is due:\n%s", out)
 	}
 	if out := n.output(ctx, "__complete", "work", "--queue", ""); !strings.HasPrefix(out, "q\n") {

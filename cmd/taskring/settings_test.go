@@ -56,7 +56,9 @@ func TestOneFileTunesARunningNode(t *testing.T) {
 	writeFile(t, path, "matching.maxPayloadBytes: 20B\nmatching.numTaskqueueWritePartitions: [{value: 2, constraints: {taskQueueName: q}}]\n")
 	until("a change", func(d nodeShown) bool { return d.Settings.Hash != first.Settings.Hash })
 	n.output(ctx, "task", "add", "--queue", "q", "--payload", strings.Repeat("x", 11))
-	n.output(ctx, "partition", "describe", "1", "--queue", "q") // refused if the queue had one
+	if out := n.output(ctx, "queue", "describe", "--queue", "q", "-o", "json"); !strings.Contains(out, `"write_partitions":2`) {
+		t.Errorf("the queue has other partitions:\n%s", out)
+	}
 	second := describe()
 
 	writeFile(t, path, "matching.maxPayload: 30B\n")

@@ -37,7 +37,7 @@ func run() error {
 	worker, err := client.NewWorker(c, client.WorkerOptions{
 		Queue: queue,
 		Handler: func(_ context.Context, t *client.Task) error {
-			fmt.Fprintf(os.Stdout, "hello, %s\n", t.Payload)
+			fmt.Printf("hello, %s\n", t.Payload)
 			stop()     // a worker goes on until its context ends
 			return nil // completes the task
 		},

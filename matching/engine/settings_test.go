@@ -108,6 +108,7 @@ func TestIdleTimePerQueue(t *testing.T) {
 		short := partition.Queue{Namespace: "ns", Name: "short", Type: partition.Activity}.Partition(0)
 		long := partition.Queue{Namespace: "ns", Name: "long", Type: partition.Activity}.Partition(0)
 		r := newLiveRig(t, memory.New(memory.Options{}), "matching.maxTaskqueueIdleTime: [{value: 10s, constraints: {taskQueueName: short}}]")
+		synctest.Wait() // until the first sweep is planned, by the long time
 		r.load(short)
 		r.load(long)
 		time.Sleep(13 * time.Second)
@@ -118,6 +119,35 @@ func TestIdleTimePerQueue(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if got := r.Partitions(); len(got) != 0 {
 			t.Errorf("loaded although idle for longer than the new time: %v", got)
+		}
+		r.stop()
+	})
+}
+
+// TestPreloadFollowsItsRate: a start that loads too slowly is sped up while it
+// goes on.
+func TestPreloadFollowsItsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wide = "matching.numTaskqueueWritePartitions: 100\nmatching.preloadConcurrency: 1\n"
+		s := memory.New(memory.Options{})
+		r := newLiveRig(t, s, wide)
+		for n := range 100 {
+			one := &task.Task{Payload: []byte("x"), Priority: task.DefaultPriority, AddedAt: task.At(time.Now())}
+			if got := r.load(numbered(n)).Add([]*task.Task{one}).Wait(t.Context())[0]; got.Err != nil {
+				t.Fatal(got.Err)
+			}
+		}
+		r.stop()
+
+		r = newLiveRig(t, s, wide+"matching.preloadRate: 1")
+		time.Sleep(10 * time.Second)
+		if n := len(r.Partitions()); n < 10 || n > 12 {
+			t.Errorf("%d partitions after 10 s at 1 a second", n)
+		}
+		r.publish(wide + "matching.preloadRate: 100")
+		time.Sleep(3 * time.Second)
+		if n := len(r.Partitions()); n != 100 {
+			t.Errorf("%d partitions 3 s after the rate went up to 100 a second, want 100", n)
 		}
 		r.stop()
 	})

@@ -141,12 +141,23 @@ func (h *Handler) sendCounts(ctx context.Context, p partition.ID, use engine.Use
 	if callOf(ctx) == nil {
 		return nil // a call within the process reads the settings itself
 	}
-	if err := (wire.PartitionCounts{Counts: h.cfg.Engine.Counts(p.Queue)}).SetTrailer(ctx); err != nil {
-		return task.Errorf(task.Internal, "setting the trailer: %w", err)
+	if err := h.tellCounts(ctx, p.Queue); err != nil {
+		return err
 	}
 	caller, err := wire.ParsePartitionCountsFromIncomingContext(ctx)
 	if err != nil {
 		return task.Errorf(task.Invalid, "header %s: %w", wire.CountsHeader, err)
 	}
 	return h.cfg.Engine.CheckCaller(p, use, caller.Counts)
+}
+
+// tellCounts puts the counts in force into the trailer of a single call.
+func (h *Handler) tellCounts(ctx context.Context, q partition.Queue) error {
+	if callOf(ctx) == nil {
+		return nil
+	}
+	if err := (wire.PartitionCounts{Counts: h.cfg.Engine.Counts(q)}).SetTrailer(ctx); err != nil {
+		return task.Errorf(task.Internal, "setting the trailer: %w", err)
+	}
+	return nil
 }

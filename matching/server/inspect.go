@@ -41,6 +41,9 @@ func (h *Handler) GetTask(ctx context.Context, r *matchingpb.GetTaskRequest) (*m
 // partition that never held a task is not loaded for that: false. One that does
 // not exist is NotFound.
 func (h *Handler) look(ctx context.Context, p partition.ID, f func(*queue.Queue) error) (looked bool, err error) {
+	if err := h.tellCounts(ctx, p.Queue); err != nil {
+		return false, err
+	}
 	_, known, err := h.cfg.Engine.Look(ctx, p)
 	if err != nil {
 		return false, err
@@ -86,6 +89,9 @@ func stateOf(s ledger.State) wire.State {
 func (h *Handler) DescribePartition(ctx context.Context, r *matchingpb.DescribePartitionRequest) (*matchingpb.DescribePartitionResponse, error) {
 	p, err := wire.DecodePartition("task_queue", r.GetTaskQueue())
 	if err != nil {
+		return nil, err
+	}
+	if err := h.tellCounts(ctx, p.Queue); err != nil {
 		return nil, err
 	}
 	listed, known, err := h.cfg.Engine.Look(ctx, p)

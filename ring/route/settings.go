@@ -42,10 +42,15 @@ func (s BatchSizes) Changes() bool { return s.size.Changes() }
 // At returns the batch size in force for p at a time. now counts only when
 // [BatchSizes.Changes].
 func (s BatchSizes) At(p partition.ID, now time.Time) int32 {
-	if !s.size.Changes() {
-		_, size := s.size.Values()
-		return int32(size)
+	if s.size.Changes() {
+		return s.changing(p, now)
 	}
+	_, size := s.size.Values()
+	return int32(size)
+}
+
+// changing is At during a change; apart, so that At itself costs nothing.
+func (s BatchSizes) changing(p partition.ID, now time.Time) int32 {
 	if len(p.Namespace)+len(p.Name) > commonKey-keyOverhead {
 		return s.atLong(p, now)
 	}
@@ -53,7 +58,7 @@ func (s BatchSizes) At(p partition.ID, now time.Time) int32 {
 	return int32(s.size.ValueOf(p.AppendGradualKey(buf[:0]), now))
 }
 
-// atLong is At for long names, with a stack frame of its own.
+// atLong is changing for long names, with a stack frame of its own.
 //
 //go:noinline
 func (s BatchSizes) atLong(p partition.ID, now time.Time) int32 {

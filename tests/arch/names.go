@@ -18,7 +18,7 @@ var emptySuffixes = []string{"Manager", "Impl", "Helper", "Helpers", "Data", "In
 
 // topLevel is all that may lie in the root, directories with a slash.
 var topLevel = []string{
-	"matching/", "client/", "ring/", "partition/", "dynamicconfig/", "cmd/", "tests/", "docs/", ".ci/",
+	"matching/", "client/", "ring/", "partition/", "dynamicconfig/", "cmd/", "examples/", "tests/", "docs/", ".ci/",
 	"go.mod", "go.sum", "Makefile", "README.md", "CHANGELOG.md", "LICENSE",
 	".buf.yaml", ".buf.gen.yaml", ".golangci.yml", ".editorconfig", ".gitignore", ".gitattributes",
 	".git/", ".git", "bin/", "taskring-data/", // not part of the project: the repository, build results, local data
@@ -69,7 +69,7 @@ func checkTopLevel(t *Tree) []Finding {
 		if !slices.Contains(topLevel, entry) {
 			findings = append(findings, Finding{
 				Path: strings.TrimSuffix(entry, "/"), Line: 1,
-				Text: entry + " has no place at the top level: move it below " + strings.Join(topLevel[:9], ", ") +
+				Text: entry + " has no place at the top level: move it below " + strings.Join(topLevel[:10], ", ") +
 					", or add it to topLevel in names.go with the reason",
 			})
 		}

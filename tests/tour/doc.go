@@ -24,7 +24,7 @@ const (
 	mark   = "<!-- tour -->"
 	fence  = "```"
 	prompt = "$ "
-	any    = "…"
+	some   = "…" // stands for any text
 )
 
 // Steps returns the steps of all tour blocks of a text, in order.
@@ -54,11 +54,11 @@ func (s Step) Matches(output string) bool {
 	var pattern strings.Builder
 	pattern.WriteString("^")
 	for _, line := range s.Output {
-		if line == any {
+		if line == some {
 			pattern.WriteString(`(?:.*\n)*`)
 			continue
 		}
-		for i, part := range strings.Split(strings.TrimRight(line, " "), any) {
+		for i, part := range strings.Split(strings.TrimRight(line, " "), some) {
 			if i > 0 {
 				pattern.WriteString(`.*`)
 			}

@@ -50,7 +50,7 @@ func TestReadme(t *testing.T) {
 	env := append(os.Environ(), "TASKRING_ADDRESS="+startNode(t, binary, dir), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
 	for _, s := range steps {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		cmd := exec.CommandContext(ctx, "bash", "-c", s.Command)
+		cmd := exec.CommandContext(ctx, "bash", "-c", s.Command) //nolint:gosec // the commands are those of the README
 		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
 		cancel()
@@ -89,6 +89,7 @@ func TestProgram(t *testing.T) {
 		t.Fatalf("%s does not name %s once", exampleFile, exampleAddr)
 	}
 	moved := filepath.Join(dir, "main.go")
+	//nolint:gosec // the file is below the test's own directory
 	if err := os.WriteFile(moved, bytes.ReplaceAll(program, []byte(exampleAddr), []byte(address)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +103,7 @@ func TestProgram(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	//nolint:gosec // the program is one of the tree
 	cmd := exec.CommandContext(ctx, "go", "run", "-overlay", overlayFile, "./"+filepath.Dir(exampleFile))
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "hello, world\n" {
@@ -113,7 +115,7 @@ func TestProgram(t *testing.T) {
 func buildCommand(t *testing.T, top, dir string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "bin", "taskring")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/taskring")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/taskring") //nolint:gosec // the path is the test's own
 	build.Dir = top
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -124,6 +126,7 @@ func buildCommand(t *testing.T, top, dir string) string {
 // startNode runs a node for the tour and returns its address.
 func startNode(t *testing.T, binary, dir string) string {
 	t.Helper()
+	//nolint:gosec // the binary was built by the test
 	cmd := exec.Command(binary, "server", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"))
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -163,11 +164,11 @@ func (x explanation) write(w io.Writer, asJSON bool) error {
 			}
 		}
 	}
-	fields := [][2]string{
+	fields := slices.Concat([][2]string{
 		{"key", x.Key}, {"value", x.Value}, {"from", from}, {"gradual", x.Gradual}, {"default", x.Default},
 		{"scope", x.scope}, {"about", x.doc},
-	}
-	if err := output.WriteFields(w, append(fields, x.origin.fields()...)); err != nil || len(x.Candidates) == 0 {
+	}, x.origin.fields())
+	if err := output.WriteFields(w, fields); err != nil || len(x.Candidates) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {

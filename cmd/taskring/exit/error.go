@@ -88,7 +88,7 @@ func advise(err error, addresses []string) (Code, string) {
 	case task.StoreUnavailable, task.DiskWatermark:
 		return Unavailable, "the node's store does not take writes; look at the node's log and at its /readyz"
 	case task.OutcomeUnknown:
-		return Unavailable, fmt.Sprintf("%s did not answer: what was asked for may or may not have happened; look before you repeat it", at)
+		return Unavailable, at + " did not answer: what was asked for may or may not have happened; look before you repeat it"
 	case task.Quota:
 		return Unavailable, "wait, or raise the limit that is named"
 	case task.Paused:

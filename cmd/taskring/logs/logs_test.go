@@ -31,8 +31,8 @@ func TestDurationsInJSONHaveAUnit(t *testing.T) {
 	log, written := logger(t, "--log-format", "json")
 	log(1500 * time.Millisecond)
 	var line struct {
-		Took  string
-		Tasks int
+		Took  string `json:"took"`
+		Tasks int    `json:"tasks"`
 	}
 	if err := json.Unmarshal(written.Bytes(), &line); err != nil || line.Took != "1.5s" || line.Tasks != 3 {
 		t.Errorf("%v: %s", err, written)

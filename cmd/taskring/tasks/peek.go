@@ -113,8 +113,8 @@ func taskColumns() []output.Column {
 // present leaves out the columns that say something of no task of the page:
 // when scheduled ones are due, and why dead ones died.
 func present(columns []output.Column, rows [][]string) ([]output.Column, [][]string) {
-	for i := len(columns) - 1; i >= 0; i-- {
-		optional := columns[i].Title == titleDue || columns[i].Title == titleReason
+	for i, column := range slices.Backward(columns) {
+		optional := column.Title == titleDue || column.Title == titleReason
 		if !optional || slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" }) {
 			continue
 		}

@@ -30,10 +30,10 @@ it with the end of standard error as the reason. The command's environment has
 TASKRING_TASK_ID, TASKRING_TASK_ATTEMPT and TASKRING_TASK_DELIVERY.
 
 A failed task is tried again later, after 1s at first and 10m at last, and
-becomes a dead letter after 25 attempts; both are settings of the node, and
---max-attempts of ` + "`taskring task add`" + ` is the task's own. For each failure a line on
-standard error says which task, why, and what follows. Failed tasks do not change
-the exit code of the worker.
+becomes a dead letter after 25 attempts; both are settings of the node, and a
+task may have its own --max-attempts. For each failure a line on standard error
+says which task, why, and what follows. Failed tasks do not change the exit code
+of the worker.
 
 Without a command each payload is printed as a line.
 
@@ -108,7 +108,7 @@ func (w *working) run(cmd *cobra.Command, args []string) error {
 	if err := w.check(cmd, args); err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	c, err := w.remote.Dial(logger)
 	if err != nil {
 		return err

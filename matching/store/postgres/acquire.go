@@ -52,16 +52,13 @@ func (s *Store) Acquire(ctx context.Context, holder task.Holder, ps []partition.
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if err := s.ensurePartitions(ctx, ps); err != nil {
+	all, err := s.ensure(ctx, ps)
+	if err != nil {
 		return nil, fmt.Errorf("acquire %d partitions: %w", len(ps), err)
 	}
-	keys := make([]key, len(ps))
 	wanted := make([]int64, 0, len(ps))
-	for i, p := range ps {
-		if k, ok := s.keys.get(p); ok { // else its answer is an error below
-			keys[i] = k.key
-			wanted = append(wanted, int64(k.key))
-		}
+	for _, k := range all {
+		wanted = append(wanted, int64(k.key))
 	}
 	taken, err := s.take(ctx, holder, wanted)
 	if err != nil {
@@ -69,14 +66,14 @@ func (s *Store) Acquire(ctx context.Context, holder task.Holder, ps []partition.
 	}
 	answers := make([]store.Acquired, len(ps))
 	for i, p := range ps {
-		answers[i] = s.taken(p, keys[i], taken)
+		answers[i] = s.taken(p, all[i], taken)
 	}
 	return answers, nil
 }
 
 // taken is the answer for one partition.
-func (s *Store) taken(p partition.ID, k key, taken map[key]store.Acquired) store.Acquired {
-	a, ok := taken[k]
+func (s *Store) taken(p partition.ID, before known, taken map[key]store.Acquired) store.Acquired {
+	a, ok := taken[before.key]
 	switch {
 	case !ok:
 		s.keys.forget(p)
@@ -84,10 +81,10 @@ func (s *Store) taken(p partition.ID, k key, taken map[key]store.Acquired) store
 	case a.Err != nil:
 		return store.Acquired{Err: fmt.Errorf("partition %s: %w", p, a.Err)}
 	}
-	if before, ok := s.keys.get(p); ok && before.key == k && before.epoch >= a.Epoch {
+	if before.epoch >= a.Epoch {
 		s.alarm("partition "+p.String(), before.epoch, a.Previous.Epoch)
 	}
-	s.keys.put(p, known{key: k, epoch: a.Epoch})
+	s.keys.put(p, known{key: before.key, exists: true, epoch: a.Epoch})
 	return a
 }
 
@@ -136,19 +133,19 @@ func (n *names) add(i int, p partition.ID) {
 	n.number = append(n.number, p.Number)
 }
 
-// findKeys asks for the keys that are not known yet and returns the partitions
-// that have none: nobody ever took them.
-func (s *Store) findKeys(ctx context.Context, pool *pgxpool.Pool, ps []partition.ID) ([]partition.ID, error) {
+// resolve returns what is known of the partitions, in order, and asks for the
+// keys that are not remembered. Those that nobody ever took have none.
+func (s *Store) resolve(ctx context.Context, pool *pgxpool.Pool, ps []partition.ID) ([]known, error) {
+	all := make([]known, len(ps))
 	var unknown names
 	for i, p := range ps {
-		if _, ok := s.keys.get(p); !ok {
+		if all[i] = s.keys.get(p); !all[i].exists {
 			unknown.add(i, p)
 		}
 	}
 	if len(unknown.index) == 0 {
-		return nil, nil
+		return all, nil
 	}
-	found := make(map[partition.ID]bool, len(unknown.index))
 	args := []any{unknown.index, unknown.namespace, unknown.queue, unknown.kind, unknown.number}
 	_, err := s.run(ctx, pool, statement{s.sql.find, args}, func(rows pgx.Rows) error {
 		var i int32
@@ -156,27 +153,27 @@ func (s *Store) findKeys(ctx context.Context, pool *pgxpool.Pool, ps []partition
 		if err := rows.Scan(&i, &k); err != nil {
 			return fmt.Errorf("the key of a partition: %w", err)
 		}
-		s.keys.put(ps[i], known{key: key(k)})
-		found[ps[i]] = true
+		all[i] = known{key: key(k), exists: true}
+		s.keys.put(ps[i], all[i])
 		return nil
 	})
+	return all, err
+}
+
+// ensure is resolve, but makes rows for partitions that nobody ever took.
+func (s *Store) ensure(ctx context.Context, ps []partition.ID) ([]known, error) {
+	all, err := s.resolve(ctx, s.rest, ps)
 	if err != nil {
 		return nil, err
 	}
 	var missing []partition.ID
-	for _, i := range unknown.index {
-		if p := ps[i]; !found[p] {
-			missing = append(missing, p)
+	for i, k := range all {
+		if !k.exists {
+			missing = append(missing, ps[i])
 		}
 	}
-	return missing, nil
-}
-
-// ensurePartitions makes rows for partitions that nobody ever took.
-func (s *Store) ensurePartitions(ctx context.Context, ps []partition.ID) error {
-	missing, err := s.findKeys(ctx, s.rest, ps)
-	if err != nil || len(missing) == 0 {
-		return err
+	if len(missing) == 0 {
+		return all, nil
 	}
 	slices.SortFunc(missing, comparePartitions) // two nodes that make the same ones do not wait for each other
 	var fresh names
@@ -187,10 +184,9 @@ func (s *Store) ensurePartitions(ctx context.Context, ps []partition.ID) error {
 	}
 	args := []any{keys, fresh.namespace, fresh.queue, fresh.kind, fresh.number, encodeAcks(row.Meta{})}
 	if _, err := s.run(ctx, s.rest, statement{s.sql.create, args}, nil); err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.findKeys(ctx, s.rest, missing)
-	return err
+	return s.resolve(ctx, s.rest, ps)
 }
 
 func comparePartitions(a, b partition.ID) int {

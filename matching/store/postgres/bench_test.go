@@ -198,7 +198,7 @@ const lanesStep = 100_000
 
 // acquireOnce takes the partition if its epoch is not 1 yet.
 func acquireOnce(x *bencher) {
-	if k, ok := x.s.keys.get(x.p); !ok || k.epoch == 0 {
+	if x.s.keys.get(x.p).epoch == 0 {
 		acquire(x.B, x.s, anna, x.p)
 	}
 }

@@ -32,7 +32,8 @@ const readyLen = 6
 type wire struct {
 	listener net.Listener
 	server   string
-	cut      atomic.Int32
+	cut      atomic.Int32 // of the next statement
+	answered atomic.Int32 // of the answer to the one under way
 	broken   atomic.Int32
 	copies   sync.WaitGroup
 }
@@ -92,24 +93,34 @@ func (w *wire) copy(to, from net.Conn, through func([]byte) (pass int, broken bo
 	}
 }
 
+// request looks at what the store sends. A cut waits for a prepared statement:
+// the pool pings connections that rested for a second, by a simple query.
 func (w *wire) request(b []byte) (int, bool) {
-	if w.cut.CompareAndSwap(int32(beforeRequest), int32(nowhere)) {
+	const bind, parse = 'B', 'P'
+	if b[0] != bind && b[0] != parse {
+		return len(b), false
+	}
+	next := cut(w.cut.Swap(int32(nowhere)))
+	if next == beforeRequest {
 		w.broken.Add(1)
 		return 0, true
 	}
+	w.answered.Store(int32(next))
 	return len(b), false
 }
 
+// answer looks at what the server says to the statement that request let pass.
 func (w *wire) answer(b []byte) (int, bool) {
-	switch {
-	case w.cut.CompareAndSwap(int32(beforeAnswer), int32(nowhere)):
+	switch cut(w.answered.Swap(int32(nowhere))) {
+	case beforeAnswer:
 		w.broken.Add(1)
 		return 0, true
-	case w.cut.CompareAndSwap(int32(beforeReady), int32(nowhere)):
+	case beforeReady:
 		w.broken.Add(1)
 		return len(b) - readyLen, true
+	default:
+		return len(b), false
 	}
-	return len(b), false
 }
 
 // TestBrokenConnections: wherever a connection breaks, the outcome is unknown,

@@ -25,7 +25,7 @@ const (
 // change is a mutation on its way.
 type change struct {
 	*row.Mutation
-	key     key
+	known
 	outcome *store.Outcome
 }
 
@@ -67,13 +67,13 @@ func (s *Store) changes(ctx context.Context, ms []*row.Mutation, outcomes []stor
 	for i, m := range ms {
 		ps[i] = m.Partition
 	}
-	if _, err := s.findKeys(ctx, s.commits, ps); err != nil {
+	all, err := s.resolve(ctx, s.commits, ps)
+	if err != nil {
 		return nil, err
 	}
 	changes := make([]change, 0, len(ms))
 	for i, m := range ms {
-		k, ok := s.keys.get(m.Partition)
-		if !ok {
+		if !all[i].exists {
 			outcomes[i].Result = store.LostEpoch // nobody ever took it
 			continue
 		}
@@ -82,7 +82,7 @@ func (s *Store) changes(ctx context.Context, ms []*row.Mutation, outcomes []stor
 				"commit: a mutation of %s has %d bytes, the limit is %d", m.Partition, n, maxMutationBytes)}
 			continue
 		}
-		changes = append(changes, change{m, k.key, &outcomes[i]})
+		changes = append(changes, change{m, all[i], &outcomes[i]})
 	}
 	return changes, nil
 }
@@ -154,8 +154,8 @@ func (s *Store) settle(c change, found map[key]task.Ownership) {
 		return
 	}
 	*c.outcome = store.Outcome{Result: store.LostEpoch, Owner: owner}
-	if k, held := s.keys.get(c.Partition); held && owner.Epoch < k.epoch {
-		s.alarm("partition "+c.Partition.String(), k.epoch, owner.Epoch)
+	if owner.Epoch < c.epoch {
+		s.alarm("partition "+c.Partition.String(), c.epoch, owner.Epoch)
 	}
 	if !ok {
 		s.keys.forget(c.Partition)

@@ -69,6 +69,9 @@ func adviceByCode() map[string]advice {
 // explained adds to an error of the server what an operator can do about it.
 func explained(err error) error {
 	var pg *pgconn.PgError
+	if errors.Is(err, pgconn.ErrReadOnlyConnection) {
+		return fmt.Errorf("%w: %w: none of the hosts is the primary", ErrReadOnly, err)
+	}
 	if !errors.As(err, &pg) {
 		return err
 	}

@@ -45,8 +45,9 @@ func requestName(id string) []byte {
 
 // known is what a store remembers of a partition.
 type known struct {
-	key   key
-	epoch task.Epoch // that this store took, 0 for none
+	key    key
+	exists bool       // somebody took it once
+	epoch  task.Epoch // that this store took, 0 for none
 }
 
 // keyring remembers the keys of partitions. A partition's key never changes.
@@ -68,11 +69,10 @@ func newKeyring(limit int) *keyring {
 	return r
 }
 
-func (r *keyring) get(p partition.ID) (known, bool) {
+func (r *keyring) get(p partition.ID) known {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k, ok := r.mu.byID[p]
-	return k, ok
+	return r.mu.byID[p]
 }
 
 // put remembers a key. When there are too many, any other one is forgotten: it

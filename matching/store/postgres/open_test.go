@@ -76,7 +76,12 @@ func TestUnfitServersAreRefused(t *testing.T) {
 	refused(t, o, ErrNotDurable, "synchronous_commit")
 	pg.Exec(t, "ALTER DATABASE "+database+" RESET synchronous_commit", "ALTER DATABASE "+database+" SET default_transaction_read_only = on")
 	refused(t, o, ErrReadOnly, "primary")
+	pair := o
+	pair.DSN = strings.Replace(o.DSN, "port=5432", "port=1,5432", 1)
+	pair.DSN = strings.Replace(pair.DSN, pg.Dir(), pg.Dir()+","+pg.Dir(), 1)
+	refused(t, pair, ErrReadOnly, "none of the hosts")
 	pg.Exec(t, "ALTER DATABASE "+database+" RESET default_transaction_read_only")
+	closeStore(t, open(t, pair)) // the second host is the one
 
 	pg.Exec(t, "CREATE ROLE guest LOGIN")
 	guest := o

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,7 +101,7 @@ func TestBigRowsAreNotAllSent(t *testing.T) {
 		r.Task.Payload = make([]byte, 1<<20)
 	}
 	mustStore(t, s, m)
-	k, _ := s.keys.get(p)
+	k := s.keys.get(p)
 	st := s.scanStatement(k.key, row.Scan{Kind: row.Tasks, Priority: 3, Items: 100, Bytes: 3 << 20})
 	sent := 0
 	if err := s.read(context.Background(), st, func(pgx.Rows) error { sent++; return nil }); err != nil || sent != 4 {
@@ -108,7 +109,7 @@ func TestBigRowsAreNotAllSent(t *testing.T) {
 	}
 }
 
-// TestLocked: what waits for a lock until its deadline is surely not stored.
+// TestLocked: what waits for a lock when its caller leaves is surely not stored.
 func TestLocked(t *testing.T) {
 	s := newStore(t)
 	p := orders.Partition(0)
@@ -120,11 +121,19 @@ func TestLocked(t *testing.T) {
 	if _, err := tx.Exec(context.Background(), inSchema(s.o.Schema, "SELECT 1 FROM {s}.partition FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	o := s.Commit(ctx, []*row.Mutation{put(p, 1, 1)})[0]
-	if o.Result != store.NotStored || !errors.Is(o.Err, context.DeadlineExceeded) {
-		t.Errorf("commit past its deadline = %v, %v, want not stored", o.Result, o.Err)
+	reason := errors.New("the caller left")
+	ctx, leave := context.WithCancelCause(context.Background())
+	done := make(chan store.Outcome, 1)
+	go func() { done <- s.Commit(ctx, []*row.Mutation{put(p, 1, 1)})[0] }()
+	const waiting = "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+	for waits := false; !waits; {
+		if err := s.rest.QueryRow(context.Background(), waiting).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(reason)
+	if o := <-done; o.Result != store.NotStored || !errors.Is(o.Err, reason) {
+		t.Errorf("commit of a caller that left = %v, %v, want not stored", o.Result, o.Err)
 	}
 	if err := tx.Rollback(context.Background()); err != nil {
 		t.Fatal(err)
@@ -146,19 +155,71 @@ func TestUnconfirmed(t *testing.T) {
 	p := orders.Partition(0)
 	acquire(t, s, anna, p)
 	alone.Exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
-	var o1 store.Outcome
-	for seq := uint64(1); seq < 100; seq++ { // until the backend has read its settings again
+	var last store.Outcome
+	for seq := uint64(1); seq < 100 && last.Result != store.Unknown; seq++ { // until the backend has read its settings again
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		o1 = s.Commit(ctx, []*row.Mutation{put(p, 1, seq)})[0]
+		last = s.Commit(ctx, []*row.Mutation{put(p, 1, seq)})[0]
 		cancel()
-		if o1.Result != store.Stored {
-			break
-		}
 	}
-	if o1.Result != store.Unknown || !errors.Is(o1.Err, ErrUnconfirmed) {
-		t.Errorf("commit without its standby = %v, %v, want unknown", o1.Result, o1.Err)
+	if last.Result != store.Unknown || !errors.Is(last.Err, ErrUnconfirmed) {
+		t.Errorf("commit without its standby = %v, %v, want unknown", last.Result, last.Err)
 	}
 	alone.Exec(t, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+}
+
+// TestPaused: a server that answers nothing costs a call its deadline and a
+// moment, the outcome is unknown, and meanwhile the store is not healthy.
+func TestPaused(t *testing.T) {
+	o := inNewSchema(testOptions(pg.Database(t)))
+	migrate(t, o)
+	o.CommitDeadline = 50 * time.Millisecond
+	s := open(t, o)
+	p := orders.Partition(0)
+	acquire(t, s, anna, p)
+	conn, err := s.connect(context.Background(), s.commits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := int(conn.Conn().PgConn().PID())
+	conn.Release()
+	if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	began := time.Now()
+	done := make(chan store.Outcome)
+	go func() { done <- s.Commit(ctx, []*row.Mutation{put(p, 1, 1)})[0] }()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var answer store.Outcome
+	for red := false; answer.Result == 0; red = red || s.Healthy() != nil {
+		select {
+		case answer = <-done:
+			if !red {
+				t.Error("healthy while a commit hangs")
+			}
+		case <-tick.C:
+		}
+	}
+	if most := 3*cancelGrace + time.Second; time.Since(began) > most {
+		t.Errorf("the answer took %s, want at most %s", time.Since(began), most)
+	}
+	if answer.Result != store.Unknown || !errors.Is(answer.Err, context.DeadlineExceeded) {
+		t.Errorf("commit to a server that hangs = %v, %v, want unknown", answer.Result, answer.Err)
+	}
+	if err := s.Healthy(); err != nil {
+		t.Errorf("healthy afterwards: %v", err)
+	}
+	if err := syscall.Kill(backend, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	epoch := acquire(t, s, anna, p)[0].Epoch
+	found := has(t, s, p, task.MakeID(1, 1))
+	mustStore(t, s, put(p, epoch, 1))
+	if again := has(t, s, p, task.MakeID(1, 1)); again[0] != found[0] {
+		t.Error("a row of an earlier epoch came or went after the take")
+	}
 }
 
 func closeServer(tb testing.TB, s *pgtest.Server) {
@@ -194,6 +255,65 @@ func TestWentBack(t *testing.T) {
 				t.Errorf("taken again with epoch %d", taken[0].Epoch)
 			}
 		})
+	}
+}
+
+// TestMetadata comes back as it was written, from a take and from the catalogue.
+func TestMetadata(t *testing.T) {
+	s := newStore(t)
+	p := orders.Partition(0)
+	acquire(t, s, anna, p)
+	want := row.Meta{Released: true, MayHold: true, Listed: true, Acks: [task.Priorities]task.ID{1, ^task.ID(0)}, Backlog: 1 << 40}
+	mustStore(t, s, &row.Mutation{Partition: p, Epoch: 1, Meta: &want})
+	if listed, err := s.List(context.Background(), partition.ID{}, 2); err != nil || len(listed) != 1 || listed[0].Meta != want {
+		t.Errorf("list = %+v, %v, want %+v", listed, err, want)
+	}
+	if taken := acquire(t, s, bert, p)[0]; taken.Meta != want {
+		t.Errorf("take = %+v, want %+v", taken.Meta, want)
+	}
+}
+
+// TestHighestEpoch: a partition whose epochs are used up is refused, by itself.
+func TestHighestEpoch(t *testing.T) {
+	s := newStore(t)
+	used, fresh := orders.Partition(0), orders.Partition(1)
+	acquire(t, s, anna, used, fresh)
+	if _, err := s.rest.Exec(context.Background(), inSchema(s.o.Schema, "UPDATE {s}.partition SET epoch = $1 WHERE number = 0"), int64(task.MaxEpoch)); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := s.Acquire(context.Background(), bert, []partition.ID{used, fresh})
+	if err != nil || taken[0].Err == nil || taken[1].Epoch != 2 {
+		t.Errorf("acquire = %+v, %v", taken, err)
+	}
+	if o := result(s, put(used, task.MaxEpoch, 1)); o.Result != store.Stored {
+		t.Errorf("commit of its last holder = %v, %v", o.Result, o.Err)
+	}
+}
+
+// TestManyPartitions: keys that were forgotten are asked for again.
+func TestManyPartitions(t *testing.T) {
+	s := newStore(t)
+	s.keys = newKeyring(3)
+	for n := range int32(10) {
+		acquire(t, s, anna, orders.Partition(n))
+	}
+	ms := make([]*row.Mutation, 3)
+	for round := range int32(3) {
+		for i := range ms {
+			ms[i] = put(orders.Partition(3*round+int32(i)), 1, 1)
+		}
+		acquireAgain := acquire(t, s, bert, ms[0].Partition, ms[1].Partition, ms[2].Partition)
+		for i, a := range acquireAgain {
+			ms[i].Epoch = a.Epoch
+		}
+		for i, o := range s.Commit(context.Background(), ms) {
+			if o.Result != store.Stored {
+				t.Errorf("mutation %d of round %d = %v, %v", i, round, o.Result, o.Err)
+			}
+		}
+	}
+	if n := len(s.keys.mu.byID); n > 3 {
+		t.Errorf("%d keys are remembered, the limit is 3", n)
 	}
 }
 

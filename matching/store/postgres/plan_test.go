@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -67,7 +68,7 @@ func TestPlans(t *testing.T) {
 	if err := s.vacuumAll(); err != nil {
 		t.Fatal(err)
 	}
-	k, _ := s.keys.get(p)
+	k := s.keys.get(p)
 	var b batch
 	b.add(k.key, everyPart())
 	ids := []int64{1, 2}
@@ -158,7 +159,7 @@ func TestScansDoNotGrow(t *testing.T) {
 	}
 	level := task.MakeID(1, seq)
 	mustStore(t, s, put(p, 1, seq+1, seq+2))
-	k, _ := s.keys.get(p)
+	k := s.keys.get(p)
 	scan := row.Scan{Kind: row.Tasks, Priority: 3, After: row.Position{ID: level}, Items: 100, Bytes: 1 << 20}
 	text := plan(t, s, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", s.scanStatement(k.key, scan))
 	const most = 20
@@ -180,6 +181,8 @@ func TestVacuum(t *testing.T) {
 	p := orders.Partition(0)
 	acquire(t, s, anna, p)
 	const batchSize, turns = 500, 60
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for turn := range uint64(turns) {
 		add, finish := put(p, 1), &row.Mutation{Partition: p, Epoch: 1}
 		for seq := turn*batchSize + 1; seq <= (turn+1)*batchSize; seq++ {
@@ -188,10 +191,8 @@ func TestVacuum(t *testing.T) {
 		}
 		mustStore(t, s, add)
 		mustStore(t, s, finish)
-		for s.vacuum.deleted[tableTask].Load() >= int64(o.VacuumAfter) { // it keeps up, or the test ends at its deadline
-			if t.Context().Err() != nil {
-				t.Fatal("no vacuum")
-			}
+		for s.vacuum.deleted[tableTask].Load() >= int64(o.VacuumAfter) { // it keeps up, or the test binary ends at its deadline
+			<-tick.C
 		}
 	}
 	var size int64

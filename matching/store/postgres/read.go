@@ -134,16 +134,16 @@ func (s *Store) keyOf(ctx context.Context, p partition.ID) (key, bool, error) {
 	if s.closed.Load() {
 		return 0, false, ErrClosed
 	}
-	if k, ok := s.keys.get(p); ok {
+	if k := s.keys.get(p); k.exists {
 		return k.key, true, nil
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if _, err := s.findKeys(ctx, s.rest, []partition.ID{p}); err != nil {
+	all, err := s.resolve(ctx, s.rest, []partition.ID{p})
+	if err != nil {
 		return 0, false, fmt.Errorf("look for %s: %w", p, err)
 	}
-	k, ok := s.keys.get(p)
-	return k.key, ok, nil
+	return all[0].key, all[0].exists, nil
 }
 
 // getTasks reads all places where a task may be in one statement, as of one

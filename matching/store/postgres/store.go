@@ -57,7 +57,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.identify(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("store in schema %q: %w", o.Schema, err), s.Close())
 	}
-	s.vacuum = startVacuum(&s.o)
+	s.vacuum = startVacuum(&s.o) //nolint:contextcheck // it ends with the store, not with Open
 	return s, nil
 }
 

@@ -36,8 +36,6 @@ type vacuum struct {
 }
 
 // startVacuum starts counting. It returns nil when it is switched off.
-//
-//nolint:contextcheck // it ends with the store, not with the context that opened it
 func startVacuum(o *Options) *vacuum {
 	if o.VacuumAfter < 0 {
 		return nil
