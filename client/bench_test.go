@@ -44,8 +44,8 @@ func (e *echo) AddTasks(_ context.Context, in *matchingpb.AddTasksRequest) (*mat
 }
 
 // newEcho returns a client and a bare stub of the same server.
-func newEcho(b testing.TB) (*Client, matchingpb.MatchingServiceClient) {
-	b.Helper()
+func newEcho(tb testing.TB) (*Client, matchingpb.MatchingServiceClient) {
+	tb.Helper()
 	w := &world{parts: map[string]*served{}}
 	p := &served{server: grpc.NewServer(), listener: newListener()}
 	matchingpb.RegisterMatchingServiceServer(p.server, &echo{})
@@ -53,13 +53,13 @@ func newEcho(b testing.TB) (*Client, matchingpb.MatchingServiceClient) {
 	w.parts["n0"] = p
 	c, err := NewClient(Options{Addresses: []string{"n0"}, DialOptions: []grpc.DialOption{grpc.WithContextDialer(w.dial)}})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	cc, err := grpc.NewClient("passthrough:///n0", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(w.dial))
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	b.Cleanup(func() {
+	tb.Cleanup(func() {
 		c.Stop()
 		_ = cc.Close()
 		p.server.Stop()
@@ -159,22 +159,22 @@ func BenchmarkJointAdds(b *testing.B) {
 
 // newRouting returns a client that knows 100 nodes and spreads by 8, and a queue of
 // 128 partitions whose counts a node reported.
-func newRouting(b testing.TB) *Client {
-	b.Helper()
+func newRouting(tb testing.TB) *Client {
+	tb.Helper()
 	nodes := make([]ring.Node, 100)
 	for i := range nodes {
 		nodes[i] = ring.Node{Name: fmt.Sprintf("matching-%03d", i), Weight: 1, Address: fmt.Sprintf("10.0.0.%d:7233", i)}
 	}
 	r, err := StaticRing(nodes...)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	spread := &QueueSettings{Spread: route.SpreadBy(8)}
 	c, err := NewClient(Options{Ring: r, Queues: func(partition.Queue) *QueueSettings { return spread }})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	b.Cleanup(c.Stop)
+	tb.Cleanup(c.Stop)
 	c.counts.put(testQueue, PartitionCounts{Counts: partition.Counts{Read: 128, Write: 128}})
 	return c
 }

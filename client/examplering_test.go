@@ -33,6 +33,10 @@ func newDiscovered() *discovered {
 	return &discovered{complete: make(chan struct{}), builder: builder}
 }
 
+func (d *discovered) View() *ring.Ring { return d.view.Load() }
+
+func (d *discovered) Complete() <-chan struct{} { return d.complete }
+
 // members is called with all of them, by one goroutine, whenever they change.
 func (d *discovered) members(all []ring.Node) {
 	view, err := d.builder.Build(all)
@@ -42,10 +46,6 @@ func (d *discovered) members(all []ring.Node) {
 	d.view.Store(view)
 	d.once.Do(func() { close(d.complete) })
 }
-
-func (d *discovered) View() *ring.Ring { return d.view.Load() }
-
-func (d *discovered) Complete() <-chan struct{} { return d.complete }
 
 // A ring of one's own: calls wait until the first complete list of members is
 // there, and from then on follow it.

@@ -60,6 +60,9 @@ func (t TaskType) String() string {
 	}
 }
 
+// Valid reports whether t is one of the known task types.
+func (t TaskType) Valid() bool { return t >= Workflow && t <= Dispatch }
+
 // append appends the number of t, which is a digit for all that are known.
 func (t TaskType) append(b []byte) []byte {
 	if t < 10 {
@@ -67,9 +70,6 @@ func (t TaskType) append(b []byte) []byte {
 	}
 	return strconv.AppendInt(b, int64(t), 10)
 }
-
-// Valid reports whether t is one of the known task types.
-func (t TaskType) Valid() bool { return t >= Workflow && t <= Dispatch }
 
 // ParseTaskType reads the form that [TaskType.String] writes.
 func ParseTaskType(s string) (TaskType, error) {

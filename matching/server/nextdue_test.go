@@ -20,8 +20,8 @@ func TestNextDueAt(t *testing.T) {
 			t.Errorf("without a scheduled task the next is due at %v", at.AsTime())
 		}
 		began := time.Now()
-		for _, hours := range []time.Duration{2, 1, 3} {
-			n.addWith("later", &matchingpb.TaskOptions{Start: &matchingpb.TaskOptions_Delay{Delay: durationpb.New(hours * time.Hour)}})
+		for _, hours := range []int{2, 1, 3} {
+			n.addWith("later", &matchingpb.TaskOptions{Start: &matchingpb.TaskOptions_Delay{Delay: durationpb.New(time.Duration(hours) * time.Hour)}})
 		}
 		if at, want := n.describe(false).GetStats().GetNextDueAt().AsTime(), began.Add(time.Hour).UTC(); !at.Equal(want) {
 			t.Errorf("the next is due at %v, want %v", at, want)

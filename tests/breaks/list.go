@@ -17,6 +17,20 @@ func ofTheStore() []Break {
 			New:     "case h.epoch > m.Epoch+1000:",
 			Package: "./matching/store/pebble", Test: "Conformance",
 		},
+		{
+			Name:    "the fence of the shared store takes a weaker lock",
+			File:    "matching/store/postgres/parts.go",
+			Old:     "lock := \"FOR SHARE\"",
+			New:     "lock := \"FOR KEY SHARE\"",
+			Package: "./matching/store/postgres", Test: "FenceUnderStress",
+		},
+		{
+			Name:    "a connection that the server ended counts as not stored",
+			File:    "matching/store/postgres/errors.go",
+			Old:     "pg.SeverityUnlocalized == \"ERROR\"",
+			New:     "pg.SeverityUnlocalized != \"\"",
+			Package: "./matching/store/postgres", Test: "ResultOf",
+		},
 	}
 }
 

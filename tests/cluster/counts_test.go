@@ -15,14 +15,16 @@ import (
 )
 
 // plainProxy passes on nothing of a call but its code, message and answer.
-func plainProxy(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	for _, o := range opts {
-		if t, ok := o.(grpc.TrailerCallOption); ok {
-			clear(*t.TrailerAddr)
+func plainProxy() grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		for _, o := range opts {
+			if t, ok := o.(grpc.TrailerCallOption); ok {
+				clear(*t.TrailerAddr)
+			}
 		}
+		return status.Error(status.Code(err), status.Convert(err).Message())
 	}
-	return status.Error(status.Code(err), status.Convert(err).Message())
 }
 
 // TestStaleCounts: a client whose settings say 8 partitions meets a node that has
@@ -37,7 +39,7 @@ func TestStaleCounts(t *testing.T) {
 	}{
 		"direct": {client.Options{Queues: queues}, 2},
 		// There nothing is learned but from messages, here from the answer of a poll.
-		"through a plain proxy": {client.Options{Queues: queues, DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(plainProxy)}}, 2},
+		"through a plain proxy": {client.Options{Queues: queues, DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(plainProxy())}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startNode(t, 2)

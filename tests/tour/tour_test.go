@@ -115,7 +115,7 @@ func TestProgram(t *testing.T) {
 func buildCommand(t *testing.T, top, dir string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "bin", "taskring")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/taskring") //nolint:gosec // the path is the test's own
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/taskring") //nolint:gosec // the path is the test's own
 	build.Dir = top
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -126,8 +126,8 @@ func buildCommand(t *testing.T, top, dir string) string {
 // startNode runs a node for the tour and returns its address.
 func startNode(t *testing.T, binary, dir string) string {
 	t.Helper()
-	//nolint:gosec // the binary was built by the test
-	cmd := exec.Command(binary, "server", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"))
+	//nolint:gosec // the binary was built by the test; it is ended by a signal, not with a context
+	cmd := exec.CommandContext(context.Background(), binary, "server", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"))
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()

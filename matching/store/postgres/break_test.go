@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/taskring/taskring/matching/row"
 	"github.com/taskring/taskring/matching/store"
 	"github.com/taskring/taskring/matching/task"
 	"github.com/taskring/taskring/partition"
@@ -35,6 +36,7 @@ type wire struct {
 	cut      atomic.Int32 // of the next statement
 	answered atomic.Int32 // of the answer to the one under way
 	broken   atomic.Int32
+	sent     atomic.Int32 // statements that the store sent
 	copies   sync.WaitGroup
 }
 
@@ -100,6 +102,7 @@ func (w *wire) request(b []byte) (int, bool) {
 	if b[0] != bind && b[0] != parse {
 		return len(b), false
 	}
+	w.sent.Add(1)
 	next := cut(w.cut.Swap(int32(nowhere)))
 	if next == beforeRequest {
 		w.broken.Add(1)
@@ -120,6 +123,36 @@ func (w *wire) answer(b []byte) (int, bool) {
 		return len(b) - readyLen, true
 	default:
 		return len(b), false
+	}
+}
+
+// TestOneRoundTrip: a commit is one message to the server, whatever it changes
+// and of however many partitions.
+func TestOneRoundTrip(t *testing.T) {
+	o := inNewSchema(testOptions(pg.Database(t)))
+	migrate(t, o)
+	w, o := newWire(t, o)
+	s := open(t, o)
+	other := orders.Partition(1)
+	acquire(t, s, anna, orders.Partition(0), other)
+	mutations := func(seq uint64) []*row.Mutation {
+		first := everyPart()
+		first.PutTasks[0].Task.ID = task.MakeID(1, seq)
+		return []*row.Mutation{first, put(other, 1, seq)}
+	}
+	const commits = 5
+	for seq := uint64(10); seq <= 10+commits; seq++ {
+		if seq == 11 { // the first one prepared the statement
+			w.sent.Store(0)
+		}
+		for i, o := range s.Commit(context.Background(), mutations(seq)) {
+			if o.Result != store.Stored {
+				t.Fatalf("mutation %d = %v, %v", i, o.Result, o.Err)
+			}
+		}
+	}
+	if n := w.sent.Load(); n != commits {
+		t.Errorf("%d commits took %d messages", commits, n)
 	}
 }
 

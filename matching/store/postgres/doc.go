@@ -84,6 +84,8 @@
 // An answer is read to its end before it counts: rows and even the word that a
 // statement is complete come before the commit. When a caller's context ends, the
 // server is asked to cancel and has a second to say what became of the statement.
+// A statement whose connection broke may still run, or wait for a lock, until the
+// server's own timeouts end it: law S5 to the letter.
 //
 // # What is durable when
 //
@@ -91,7 +93,10 @@
 // synchronous_commit off is refused, at each new connection. That nothing is lost
 // when the database fails over to a standby takes a synchronous standby; without
 // one the store can go back in time. When it sees that, by an epoch below the one
-// it took, it logs the fact and Healthy stays red with [ErrWentBack].
+// it took, it logs the fact and Healthy stays red with [ErrWentBack] until it is
+// opened anew. After a backup was restored, stop all nodes before the first is
+// started again: a node that still holds a partition under an epoch which another
+// node gets a second time cannot be told from it.
 //
 // # Plans
 //
@@ -134,7 +139,8 @@
 // A deleted row stays until a vacuum, and scans step over it. So scans begin at
 // the levels that the holder keeps (row.Meta.Acks): after 50,000 completed tasks
 // that nothing could clean up because of an open snapshot, a scan from the level
-// touched 4 pages, from the start 666. The store vacuums a table itself, after
+// touched 4 pages, from the start 666. Range deletes, which other stores need for
+// the same end, find nothing to do here and cost one walk over what is dead. The store vacuums a table itself, after
 // 50,000 rows of it were deleted by this node (Options.VacuumAfter), or after a
 // twentieth of it when that is more: a vacuum reads the whole index. It skips what
 // another node is vacuuming. For that the role has to own the tables; otherwise

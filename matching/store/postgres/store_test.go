@@ -124,7 +124,7 @@ func stories(t *testing.T, n int) {
 }
 
 func TestConformance(t *testing.T) {
-	stories(t, 20)
+	stories(t, 10)
 	conformance(t, testOptions(pg.Database(t)))
 }
 
