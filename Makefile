@@ -24,7 +24,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: prepare ## Build bin/taskring
+build: prepare-build ## Build bin/taskring
 	@[ -e bin/taskring ] || echo "building bin/taskring (about a minute the first time)"
 	@$(GO) build -o bin/taskring ./cmd/taskring
 
@@ -50,7 +50,7 @@ bench: build ## Measure the three modes and the ring, write docs/performance.md 
 	@$(GO) run ./tests/ringtables -out docs/routing.md
 
 .PHONY: generate
-generate: prepare ## Write generated code and pages anew
+generate: prepare-build ## Write generated code and pages anew
 	@$(GO) generate -run bufbuild ./...
 	@$(GO) generate -skip bufbuild ./...
 
@@ -69,9 +69,13 @@ stats: ## Print sizes, widths and ratios of the code, and say what each line is
 
 # Below: the steps of the targets above.
 
+.PHONY: prepare-build
+prepare-build:
+	@.ci/prepare build
+
 .PHONY: prepare
 prepare:
-	@.ci/prepare
+	@.ci/prepare test
 
 .PHONY: generated
 generated:

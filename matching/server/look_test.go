@@ -113,7 +113,7 @@ func TestRequestIDsInBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := got.GetResults()[0]
-	var reasons []string
+	reasons := make([]string, 0, len(r.GetErrors()))
 	for _, e := range r.GetErrors() {
 		reasons = append(reasons, fmt.Sprint(e.GetIndex(), " ", e.GetReason()))
 	}

@@ -81,7 +81,7 @@ func Layout() []Row {
 
 		{Level: 8, Path: "cmd/taskring", Job: "the command: subcommands, read top to bottom", Root: true},
 		{Level: 8, Path: "cmd/taskring/...", Job: "parts of the command"},
-		{Level: 8, Path: "examples/...", Job: "whole programs to begin with"},
+		{Level: 8, Path: "docs/examples/...", Job: "whole programs to begin with"},
 		{Level: 8, Path: "tests/...", Job: "many nodes, simulation, faults, benchmarks, house rules"},
 	}
 }

@@ -18,7 +18,7 @@ var emptySuffixes = []string{"Manager", "Impl", "Helper", "Helpers", "Data", "In
 
 // topLevel is all that may lie in the root, directories with a slash.
 var topLevel = []string{
-	"matching/", "client/", "ring/", "partition/", "dynamicconfig/", "cmd/", "examples/", "tests/", "docs/", ".ci/",
+	"matching/", "client/", "ring/", "partition/", "dynamicconfig/", "cmd/", "tests/", "docs/", ".ci/",
 	"go.mod", "go.sum", "Makefile", "README.md", "CHANGELOG.md", "LICENSE",
 	".buf.yaml", ".buf.gen.yaml", ".golangci.yml", ".editorconfig", ".gitignore", ".gitattributes",
 	".git/", ".git", "bin/", "taskring-data/", // not part of the project: the repository, build results, local data

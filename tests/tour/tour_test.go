@@ -61,7 +61,7 @@ func TestReadme(t *testing.T) {
 }
 
 const (
-	exampleFile = "examples/hello/main.go"
+	exampleFile = "docs/examples/hello/main.go"
 	exampleAddr = "127.0.0.1:7233"
 )
 

@@ -96,7 +96,7 @@ func appendHeld(b []byte, h held) []byte {
 		}
 		b = appendText(b, 9, acks)
 	}
-	return b
+	return appendNum(b, 10, uint64(h.meta.Backlog))
 }
 
 func appendDocument(b []byte, d document) []byte {
@@ -186,6 +186,8 @@ func decodeHeld(b []byte) (held, error) {
 			h.meta.Listed = v.num != 0
 		case 9:
 			return decodeAcks(&h.meta, v.text)
+		case 10:
+			h.meta.Backlog = int64(v.num)
 		}
 		return nil
 	})

@@ -96,7 +96,7 @@ func eachKindOfRow(s *subject) {
 		PutLeases:    []row.Lease{aLease(id[0], 1, 2)},
 		PutDead:      []row.DeadTask{died(aTask(id[3], 4))},
 		PutRequests:  []row.Request{{RequestID: "ask\x00\xff", ID: id[0], At: at}, {RequestID: "", ID: id[4], At: at}},
-		Meta:         &row.Meta{MayHold: true, Acks: [task.Priorities]task.ID{1, 2, 3, 4, 5}},
+		Meta:         &row.Meta{MayHold: true, Acks: [task.Priorities]task.ID{1, 2, 3, 4, 5}, Backlog: 77},
 	})
 	w.does(row.Mutation{
 		DeleteTasks:     []row.TaskKey{{Priority: 1, ID: id[0]}, {Priority: 1, ID: id[1]}, {Priority: 2, ID: id[5]}},
@@ -106,7 +106,7 @@ func eachKindOfRow(s *subject) {
 		DeleteRequests:  []string{"ask\x00\xff", ""},
 	})
 	taken := s.acquire(bert, orders)
-	s.same("metadata", taken.Meta, row.Meta{MayHold: true, Acks: [task.Priorities]task.ID{1, 2, 3, 4, 5}})
+	s.same("metadata", taken.Meta, row.Meta{MayHold: true, Acks: [task.Priorities]task.ID{1, 2, 3, 4, 5}, Backlog: 77})
 }
 
 // rowsWrittenOverAndOver puts rows of every kind but task several times, then
