@@ -156,6 +156,25 @@ func TestDescribePartition(t *testing.T) {
 		if s.GetAddRate() != 7 || s.GetDispatchRate() != 2 || !d.GetLoadedAt().AsTime().Equal(began.UTC()) {
 			t.Errorf("%v adds and %v hand-outs a second since %v", s.GetAddRate(), s.GetDispatchRate(), d.GetLoadedAt().AsTime())
 		}
+		if !s.GetOldestReadyAt().AsTime().Equal(began.UTC()) {
+			t.Errorf("oldest ready task is of %v, want %v", s.GetOldestReadyAt().AsTime(), began.UTC())
+		}
+		if p := d.GetPollers(); len(p) != 1 || p[0].GetIdentity() != "tester" || p[0].GetOpenPolls() != 0 {
+			t.Errorf("pollers %v, want the one that polled", p)
+		}
+	})
+}
+
+// TestDescribeLevels looks at the same partition by priority.
+func TestDescribeLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t)
+		defer n.stop()
+		began := time.Now()
+		n.fill()
+		time.Sleep(time.Second)
+		d := n.describe(false)
+		s := d.GetStats()
 		id := func(seq uint64) uint64 { return uint64(task.MakeID(1, seq)) }
 		if d.GetLastId() != id(7) {
 			t.Errorf("last id %d, want %d", d.GetLastId(), id(7))
@@ -167,12 +186,6 @@ func TestDescribePartition(t *testing.T) {
 			by[1].GetPriority() != 3 || by[1].GetReady() != 1 || by[1].GetAddRate() != 5 || by[1].GetDispatchRate() != 2 ||
 			by[2].GetPriority() != 5 || !by[2].GetOldestReadyAt().AsTime().Equal(began.UTC()) {
 			t.Errorf("by priority %v, want 1, 3 and 5 with a ready task each", by)
-		}
-		if !s.GetOldestReadyAt().AsTime().Equal(began.UTC()) {
-			t.Errorf("oldest ready task is of %v, want %v", s.GetOldestReadyAt().AsTime(), began.UTC())
-		}
-		if p := d.GetPollers(); len(p) != 1 || p[0].GetIdentity() != "tester" || p[0].GetOpenPolls() != 0 {
-			t.Errorf("pollers %v, want the one that polled", p)
 		}
 	})
 }
