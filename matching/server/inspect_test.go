@@ -170,24 +170,42 @@ func TestDescribeLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := start(t)
 		defer n.stop()
-		began := time.Now()
 		n.fill()
 		time.Sleep(time.Second)
 		d := n.describe(false)
-		s := d.GetStats()
-		id := func(seq uint64) uint64 { return uint64(task.MakeID(1, seq)) }
-		if d.GetLastId() != id(7) {
-			t.Errorf("last id %d, want %d", d.GetLastId(), id(7))
-		}
-		if l := d.GetLevels(); len(l) != 5 || l[2].GetPriority() != 3 || l[2].GetReadLevel() != id(4) || l[2].GetLoaded() != 1 || l[3].GetLoaded() != 0 {
-			t.Errorf("levels %v, want 5, priority 3 read up to %d with 1 ready task", l, id(4))
-		}
-		if by := s.GetByPriority(); len(by) != 3 || by[0].GetPriority() != 1 || by[0].GetReady() != 1 || by[0].GetAddRate() != 1 || by[0].GetDispatchRate() != 0 ||
-			by[1].GetPriority() != 3 || by[1].GetReady() != 1 || by[1].GetAddRate() != 5 || by[1].GetDispatchRate() != 2 ||
-			by[2].GetPriority() != 5 || !by[2].GetOldestReadyAt().AsTime().Equal(began.UTC()) {
-			t.Errorf("by priority %v, want 1, 3 and 5 with a ready task each", by)
-		}
+		checkLevels(t, d)
+		checkPriorities(t, d.GetStats())
 	})
+}
+
+// checkLevels checks how far the priorities of a filled queue were read.
+func checkLevels(t *testing.T, d *matchingpb.PartitionDescription) {
+	t.Helper()
+	id := func(seq uint64) uint64 { return uint64(task.MakeID(1, seq)) }
+	if d.GetLastId() != id(7) {
+		t.Errorf("last id %d, want %d", d.GetLastId(), id(7))
+	}
+	l := d.GetLevels()
+	if len(l) != 5 || l[2].GetPriority() != 3 || l[2].GetReadLevel() != id(4) || l[2].GetLoaded() != 1 || l[3].GetLoaded() != 0 {
+		t.Errorf("levels %v, want 5, priority 3 read up to %d with 1 ready task", l, id(4))
+	}
+}
+
+// checkPriorities checks the figures by priority of a queue that was filled within
+// the last second.
+func checkPriorities(t *testing.T, s *matchingpb.QueueStats) {
+	t.Helper()
+	shown := make([]string, 0, 3)
+	for _, p := range s.GetByPriority() {
+		shown = append(shown, fmt.Sprintf("%d: %d ready, %v added, %v handed out", p.GetPriority(), p.GetReady(), p.GetAddRate(), p.GetDispatchRate()))
+		if !p.GetOldestReadyAt().AsTime().Equal(s.GetOldestReadyAt().AsTime()) {
+			t.Errorf("the oldest task of priority %d is of %v", p.GetPriority(), p.GetOldestReadyAt().AsTime())
+		}
+	}
+	want := []string{"1: 1 ready, 1 added, 0 handed out", "3: 1 ready, 5 added, 2 handed out", "5: 1 ready, 1 added, 0 handed out"}
+	if !slices.Equal(shown, want) {
+		t.Errorf("by priority %q, want %q", shown, want)
+	}
 }
 
 // TestUnloadAndLoad: an unloaded partition is still known, and each load takes a

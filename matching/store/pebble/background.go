@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +23,15 @@ const (
 type background struct {
 	failures atomic.Int64 // in a row
 	hopeless chan error   // gets the error of failure openTries
+	closing  chan struct{}
+	close    func() // closes closing: nobody rests any more
 }
 
-func newBackground() *background { return &background{hopeless: make(chan error, 1)} }
+func newBackground() *background {
+	b := &background{hopeless: make(chan error, 1), closing: make(chan struct{})}
+	b.close = sync.OnceFunc(func() { close(b.closing) })
+	return b
+}
 
 // failed counts a failure. It does not block: Pebble has a lock meanwhile.
 func (b *background) failed(err error) {
@@ -43,8 +50,13 @@ func (b *background) succeeded() { b.failures.Store(0) }
 // rest waits as long as the failures in a row call for. Pebble has no lock when it
 // makes the file of a table.
 func (b *background) rest() {
-	if n := b.failures.Load(); n > 0 {
-		time.Sleep(restAfter(n))
+	n := b.failures.Load()
+	if n == 0 {
+		return
+	}
+	select {
+	case <-time.After(restAfter(n)):
+	case <-b.closing:
 	}
 }
 

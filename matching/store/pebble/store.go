@@ -114,6 +114,7 @@ func (s *Store) Close() error {
 	s.mu.closed = true
 	s.mu.Unlock()
 	s.disk.armed.Store(false)
+	s.disk.background.close()
 	return errors.Join(s.db.Close(), s.unwatch.Close())
 }
 
