@@ -141,6 +141,7 @@ func (p *parser) taskType(node *yaml.Node) partition.TaskType {
 			return t
 		}
 	}
-	p.refusef(node, "%s %s is not one of workflow, activity, dispatch", wordTaskType, say(node))
+	p.refusef(node, "%s %s is not one of workflow, activity, dispatch%s", wordTaskType, say(node),
+		didYouMean(node.Value, []string{partition.Workflow.String(), partition.Activity.String(), partition.Dispatch.String()}))
 	return 0
 }

@@ -1,8 +1,10 @@
 package dynamicconfig
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -27,12 +29,10 @@ func (r *Registry) Parse(content []byte) (*Snapshot, error) {
 		p.sections(root)
 	}
 	if len(p.problems) > 0 {
-		p.problems.sort()
-		return nil, p.problems
+		return nil, p.problems.sorted()
 	}
-	p.warnings.sort()
 	sum := sha256.Sum256(content)
-	return newSnapshot(p.entries, hex.EncodeToString(sum[:hashBytes]), p.warnings), nil
+	return newSnapshot(p.entries, hex.EncodeToString(sum[:hashBytes]), p.warnings.sorted()), nil
 }
 
 // section is what a file says under one key.
@@ -45,14 +45,18 @@ type section struct {
 // key steps back behind the present one, then their values.
 func (p *parser) sections(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
-		p.refusef(root, "%s is not a mapping from keys of settings to values", say(root))
+		hint := ""
+		if root.Kind == yaml.ScalarNode && strings.Contains(root.Value, ":") {
+			hint = "; a space has to follow the colon"
+		}
+		p.refusef(root, "%s is not a mapping from keys of settings to values%s", say(root), hint)
 		return
 	}
 	found := map[*Definition]section{}
 	var order []*Definition
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := follow(root.Content[i]), follow(root.Content[i+1])
-		def, former := p.recognize(key)
+		def, former := p.recognize(key, value)
 		if def == nil {
 			continue
 		}
@@ -73,7 +77,7 @@ func (p *parser) sections(root *yaml.Node) {
 
 // recognize returns the setting of a key, nil for none, and whether the key is a
 // former one of it.
-func (p *parser) recognize(key *yaml.Node) (*Definition, bool) {
+func (p *parser) recognize(key, value *yaml.Node) (*Definition, bool) {
 	p.key = ""
 	if key.Kind != yaml.ScalarNode {
 		p.refusef(key, "%s is not the key of a setting", say(key))
@@ -81,7 +85,7 @@ func (p *parser) recognize(key *yaml.Node) (*Definition, bool) {
 	}
 	def := p.registry.byKey[strings.ToLower(key.Value)]
 	if def == nil {
-		p.refusef(key, "%q is not a setting%s", shorten(key.Value), didYouMean(key.Value, p.keysToSuggest()))
+		p.unknown(key, value)
 		return nil, false
 	}
 	p.key = def.about.Key
@@ -95,6 +99,28 @@ func (p *parser) recognize(key *yaml.Node) (*Definition, bool) {
 		p.warnf(key, "the setting is now called %s; this name will not be read for ever", def.about.Key)
 	}
 	return def, former
+}
+
+// unknown refuses a key that is none of a setting.
+func (p *parser) unknown(key, value *yaml.Node) {
+	if isMerge(key) {
+		p.refusef(key, noMerging)
+		return
+	}
+	keys := p.keysToSuggest()
+	if value.Kind == yaml.MappingNode && len(value.Content) > 0 && isGroup(key.Value, keys) {
+		whole := key.Value + "." + value.Content[0].Value
+		p.refusef(key, "%q is not a setting; keys are written in one, as in %s", shorten(key.Value), cmp.Or(nearest(whole, keys), shorten(whole)))
+		return
+	}
+	p.refusef(key, "%q is not a setting%s", shorten(key.Value), didYouMean(key.Value, keys))
+}
+
+// isGroup reports whether a word is what keys begin with, before a dot.
+func isGroup(word string, keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		return strings.HasPrefix(strings.ToLower(key), strings.ToLower(word)+".")
+	})
 }
 
 // keysToSuggest returns the keys that an unknown one is compared with. To compare
@@ -132,9 +158,21 @@ func (p *parser) section(def *Definition, s section) {
 		p.refusef(s.key, "it has no value: give it one, or remove the key to have the default %s", def.about.Default)
 	case s.value.Kind == yaml.SequenceNode && isLongForm(def, s.value):
 		p.entryList(def, s.value)
+	case !def.about.isMapping() && hasEntryWord(s.value):
+		p.refusef(s.value, `entries stand in a list: begin each with "- ", as in "- value: ..."`)
 	default:
 		p.add(def, Constraints{}, s.value)
 	}
+}
+
+// hasEntryWord reports whether a node is a mapping with a word of an entry.
+func hasEntryWord(node *yaml.Node) bool {
+	for i := 0; node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
+		if pick(node.Content[i].Value, []string{wordValue, wordConstraints}) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // isLongForm tells a list of entries from a value that is a list itself.
@@ -145,13 +183,7 @@ func isLongForm(def *Definition, list *yaml.Node) bool {
 	if len(list.Content) == 0 {
 		return false
 	}
-	first := follow(list.Content[0])
-	for i := 0; first.Kind == yaml.MappingNode && i < len(first.Content); i += 2 {
-		if pick(first.Content[i].Value, []string{wordValue, wordConstraints}) != "" {
-			return true
-		}
-	}
-	return false
+	return hasEntryWord(follow(list.Content[0]))
 }
 
 func (p *parser) entryList(def *Definition, list *yaml.Node) {

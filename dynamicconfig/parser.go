@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -35,9 +34,6 @@ func (p *parser) warnf(node *yaml.Node, format string, args ...any) {
 	p.warnings = append(p.warnings, Problem{node.Line, node.Column, p.key, fmt.Sprintf(format, args...)})
 }
 
-// lineOf finds the line in an error of the YAML library.
-var lineOf = regexp.MustCompile(`^line (\d+): `)
-
 // document returns what the only document of a file holds; nil for none.
 func (p *parser) document(content []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -46,14 +42,14 @@ func (p *parser) document(content []byte) *yaml.Node {
 		return nil
 	}
 	if err != nil {
-		p.syntax(err)
+		p.syntax(content, err)
 		return nil
 	}
 	switch next, err := decode(decoder); {
 	case err == nil:
 		p.refusef(next, "a second document begins here; a file holds one")
 	case !errors.Is(err, io.EOF):
-		p.syntax(err)
+		p.syntax(content, err)
 	}
 	if len(root.Content) == 0 || isNull(root.Content[0]) {
 		return nil
@@ -74,26 +70,6 @@ func decode(decoder *yaml.Decoder) (node *yaml.Node, err error) {
 	return node, err //nolint:wrapcheck // it is taken apart by syntax
 }
 
-// countedFromZero begins the messages in which the YAML library counts lines
-// from 0: those of its grammar. Those of its scanner count from 1.
-var countedFromZero = regexp.MustCompile(
-	`^(did not find expected (<|node content|',' or|key|'-' indicator)|found duplicate|found incompatible|found undefined tag handle)`)
-
-// syntax records an error of the YAML library, which stops at the first one, and
-// leaves out the line when that is the first one too.
-func (p *parser) syntax(err error) {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
-	if found := lineOf.FindStringSubmatch(text); found != nil {
-		line, _ = strconv.Atoi(found[1]) // digits; more of them than an int holds do not occur
-		text = strings.TrimPrefix(text, found[0])
-		if countedFromZero.MatchString(text) {
-			line++
-		}
-	}
-	p.problems = append(p.problems, Problem{Line: line, Text: "not YAML: " + text})
-}
-
 // mapping calls each for the pairs of a mapping whose keys are among words, in
 // the order of the file and with the key as it stands in words. It refuses what
 // is no mapping, other keys and repeated ones.
@@ -108,6 +84,8 @@ func (p *parser) mapping(node *yaml.Node, words []string, each func(word string,
 		key, value := node.Content[i], follow(node.Content[i+1])
 		word := pick(key.Value, words)
 		switch {
+		case isMerge(key):
+			p.refusef(key, noMerging)
 		case key.Kind != yaml.ScalarNode || word == "":
 			p.refusef(key, "%s is not one of %s%s", say(key), strings.Join(words, ", "), didYouMean(key.Value, words))
 		case seen[word] > 0:
@@ -117,6 +95,14 @@ func (p *parser) mapping(node *yaml.Node, words []string, each func(word string,
 			each(word, value)
 		}
 	}
+}
+
+// noMerging is what is said of merge keys: who reads a file should see what each
+// entry holds.
+const noMerging = "merge keys, <<, are not read: write out what they stand for"
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge"
 }
 
 // pick returns the word that equals s but for letter case, or nothing.

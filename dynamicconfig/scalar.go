@@ -182,10 +182,12 @@ func parseInt(node *yaml.Node) (int, error) {
 	digits := strings.ReplaceAll(node.Value, "_", "")
 	n, err := strconv.Atoi(digits)
 	switch {
+	case tagged(node, "!!str") && err == nil:
+		return 0, fmt.Errorf("%s is a text; write the integer without quotes", say(node))
+	case tagged(node, "!!int", "!!float") && errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s does not fit an integer of 64 bits", say(node))
 	case !tagged(node, "!!int"):
 		return 0, fmt.Errorf("%s is not an integer", say(node))
-	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%s does not fit an integer of 64 bits", say(node))
 	case err != nil || leadingZero(digits):
 		// YAML reads 010 as eight; who writes it more often means ten.
 		return 0, fmt.Errorf("%s is not written in decimal digits without leading zeros", say(node))
@@ -200,6 +202,9 @@ func leadingZero(digits string) bool {
 
 func parseFloat(node *yaml.Node) (float64, error) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(node.Value, "_", ""), 64)
+	if tagged(node, "!!str") && err == nil {
+		return 0, fmt.Errorf("%s is a text; write the number without quotes", say(node))
+	}
 	if !tagged(node, "!!int", "!!float") || err != nil {
 		return 0, fmt.Errorf("%s is not a number", say(node))
 	}
@@ -213,7 +218,13 @@ func finite(v float64) error {
 	return nil
 }
 
-func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// formatFloat writes a number as people do: 1000000, not 1e+06.
+func formatFloat(v float64) string {
+	if size := math.Abs(v); size >= 1e-4 && size < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
 
 func parseString(node *yaml.Node) (string, error) {
 	if !tagged(node, "!!str") {

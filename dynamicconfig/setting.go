@@ -1,6 +1,8 @@
 package dynamicconfig
 
 import (
+	"strings"
+
 	"go.yaml.in/yaml/v3"
 
 	"github.com/taskring/taskring/partition"
@@ -62,6 +64,11 @@ type Description struct {
 	Formerly []string      // keys under which the setting was known
 	Choices  []Description // values of an enum: Key and Doc
 	Fields   []Description // of a struct
+}
+
+// isMapping reports whether a plain value is a mapping.
+func (d Description) isMapping() bool {
+	return d.Type == "struct" || strings.HasPrefix(d.Type, "map of ")
 }
 
 // Spec describes the values of a setting. The kinds of this package, such as

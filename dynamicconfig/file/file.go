@@ -61,8 +61,13 @@ func setDefault[T comparable](v *T, d T) {
 	}
 }
 
+// ErrUnreadable is why a file is refused whose content was not even looked at: it
+// is missing, not to be read, no regular file or too large.
+var ErrUnreadable = errors.New("the settings file cannot be read")
+
 // Load reads a file once, follows nothing and publishes nothing. The error is
-// [dynamicconfig.Problems] when the file can be read and is wrong.
+// [dynamicconfig.Problems] when the file can be read and is wrong, and else
+// [ErrUnreadable].
 func Load(path string, registry *dynamicconfig.Registry) (*dynamicconfig.Snapshot, error) {
 	content, err := read(path, 16<<20)
 	if err != nil {
@@ -76,22 +81,22 @@ func Load(path string, registry *dynamicconfig.Registry) (*dynamicconfig.Snapsho
 func read(path string, most int64) ([]byte, error) {
 	about, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("the settings file cannot be read: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if !about.Mode().IsRegular() {
-		return nil, fmt.Errorf("the settings file %s is not a regular file", path)
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrUnreadable, path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("the settings file cannot be read: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	content, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the settings file cannot be read: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	case int64(len(content)) > most:
-		return nil, fmt.Errorf("the settings file %s has more than %d bytes, the limit MaxBytes", path, most)
+		return nil, fmt.Errorf("%w: %s has more than %d bytes, the limit MaxBytes", ErrUnreadable, path, most)
 	}
 	return content, nil
 }

@@ -57,20 +57,24 @@ type logged struct {
 }
 
 // judge loads what was read, or says why not.
-func (s *Source) judge(now time.Time, content []byte, err error) error {
+func (s *Source) judge(now time.Time, content []byte, err error) {
 	var next *dynamicconfig.Snapshot
 	if err == nil {
 		next, err = s.cfg.Registry.Parse(content)
 	}
+	s.settleOn(now, next, err)
+}
+
+// settleOn puts a snapshot in force, or keeps why there is none.
+func (s *Source) settleOn(now time.Time, next *dynamicconfig.Snapshot, err error) {
 	if err != nil {
 		s.fail(now, err)
-		return err
+		return
 	}
 	before := s.cfg.Settings.Snapshot()
 	s.cfg.Settings.Publish(next)
 	s.succeed(now, next.Hash())
 	s.tell(before, next)
-	return nil
 }
 
 // unsettled notes that a file never holds still, or, by nil, that it is the one
@@ -122,7 +126,11 @@ func (s *Source) logFailure(now time.Time, err error) {
 	}
 	s.logged = logged{text, now}
 	status := s.Status()
-	s.cfg.Logger.Error("dynamic settings are refused, the last good ones stay in force",
+	inForce := "the last good ones stay in force"
+	if status.LoadedAt.IsZero() {
+		inForce = "all defaults are in force"
+	}
+	s.cfg.Logger.Error("dynamic settings are refused, "+inForce,
 		"path", s.cfg.Path, "hash_in_force", status.Hash, "since", status.FailingSince, "error", text)
 }
 

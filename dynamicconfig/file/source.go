@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/taskring/taskring/dynamicconfig"
 )
 
 // gather is how long the hints of one change are gathered before the file is
@@ -83,9 +85,14 @@ func (s *Source) open() error {
 	s.mu.status.Path = s.cfg.Path
 	content, err := s.read()
 	s.settler.judged = sightOf(content, err)
-	if err := s.judge(time.Now(), content, err); err != nil && !s.cfg.StartOnDefaults {
-		return fmt.Errorf("dynamic settings, %s: %w", s.cfg.Path, err)
+	var next *dynamicconfig.Snapshot
+	if err == nil {
+		next, err = s.cfg.Registry.Parse(content)
 	}
+	if err != nil && !s.cfg.StartOnDefaults {
+		return fmt.Errorf("dynamic settings, %s: %w", s.cfg.Path, err) // said by whoever does not start
+	}
+	s.settleOn(time.Now(), next, err)
 	s.metrics, err = s.instrument()
 	return err
 }
@@ -118,7 +125,7 @@ func (s *Source) look(now time.Time) time.Duration {
 	verdict, again := s.settler.see(now, sightOf(content, err))
 	switch verdict {
 	case judge:
-		_ = s.judge(now, content, err) // the status keeps the error, and the log tells it
+		s.judge(now, content, err) // the status keeps the error, and the log tells it
 	case restless:
 		s.unsettled(now, errRestless)
 	case rest:

@@ -264,6 +264,25 @@ func TestStartsWithoutFile(t *testing.T) {
 	b.await(t, 20)
 }
 
+// TestRefusalSaysWhatIsInForce: a source that began on defaults has no last good
+// values, and must not say so.
+func TestRefusalSaysWhatIsInForce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.yaml")
+	b := newBench(t, path, func(c *Config) { c.StartOnDefaults = true })
+	if all := strings.Join(b.log.take(), "\n"); !strings.Contains(all, "refused, all defaults are in force") {
+		t.Errorf("without a good file: %s", all)
+	}
+	b.awaitRefusal(t)
+	b.source.Start()
+	write(t, path, "test.limit: 20\n")
+	b.await(t, 20)
+	write(t, path, "test.limit: x\n")
+	b.awaitRefusal(t)
+	if all := strings.Join(b.log.take(), "\n"); !strings.Contains(all, "refused, the last good ones stay in force") {
+		t.Errorf("after a good file: %s", all)
+	}
+}
+
 // TestChangeBeforeStart: what was written between Open and Start is not missed.
 func TestChangeBeforeStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.yaml")
@@ -325,7 +344,7 @@ func TestLoad(t *testing.T) {
 	if err != nil || limit.Get(s) != 20 {
 		t.Errorf("%v, %v", limit.Get(s), err)
 	}
-	if _, err := Load(path+".not", r); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Load(path+".not", r); !errors.Is(err, os.ErrNotExist) || !errors.Is(err, ErrUnreadable) {
 		t.Errorf("a missing file: %v", err)
 	}
 }

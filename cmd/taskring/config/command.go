@@ -49,11 +49,13 @@ func load(path string, registry *dynamicconfig.Registry) (*dynamicconfig.Snapsho
 	return snapshot, err
 }
 
-func mistakes(n int) string {
+func mistakes(n int) string { return count(n, "mistake", "mistakes") }
+
+func count(n int, one, many string) string {
 	if n == 1 {
-		return "1 mistake"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d mistakes", n)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func docsCommand(registry *dynamicconfig.Registry) *cobra.Command {

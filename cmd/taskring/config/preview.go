@@ -184,7 +184,8 @@ func (m *queueMoves) movedBy() (n int, first, last string) {
 }
 
 func (p *preview) warn(batchSize int32, nodes int) {
-	text := fmt.Sprintf("a batch size of %d is large for %d nodes: far more moves than has to when a node comes or goes", batchSize, nodes)
+	text := fmt.Sprintf("a batch size of %d is large for %s: far more moves than has to when a node comes or goes",
+		batchSize, count(nodes, "node", "nodes"))
 	if route.TooWide(batchSize, nodes) && !slices.Contains(p.warnings, text) {
 		p.warnings = append(p.warnings, text)
 	}

@@ -52,7 +52,10 @@ func validate(w io.Writer, path string, registry *dynamicconfig.Registry, asJSON
 	snapshot, err := file.Load(path, registry)
 	var problems dynamicconfig.Problems
 	if err != nil && !errors.As(err, &problems) {
-		return err
+		if !asJSON {
+			return err
+		}
+		problems = dynamicconfig.Problems{{Text: err.Error()}} // a program reads an answer in any case
 	}
 	check := shownCheck{
 		File: path, Valid: err == nil, Hash: snapshot.Hash(), Entries: len(snapshot.Entries()),
@@ -90,7 +93,7 @@ func (c shownCheck) write(w io.Writer) error {
 		line("%s: warning: %s", p.at(c.File), p.text())
 	}
 	if c.Valid {
-		line("%s: valid, %d entries, hash %s", c.File, c.Entries, c.Hash)
+		line("%s: valid, %s, hash %s", c.File, count(c.Entries, "entry", "entries"), c.Hash)
 	}
 	return errors.Join(errs...)
 }

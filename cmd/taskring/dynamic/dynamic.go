@@ -4,6 +4,7 @@
 package dynamic
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/taskring/taskring/client"
 	"github.com/taskring/taskring/cmd/taskring/env"
 	"github.com/taskring/taskring/dynamicconfig"
+	"github.com/taskring/taskring/dynamicconfig/file"
 	"github.com/taskring/taskring/matching"
 )
 
@@ -46,6 +48,19 @@ func (f *Flags) Add(cmd *cobra.Command) {
 
 // StartOnDefaults reports whether to start although the file is missing or wrong.
 func (f *Flags) StartOnDefaults() bool { return f.onError == defaults }
+
+// Hint returns what to do about an error of a start, when that is the file's; else
+// nothing.
+func (f *Flags) Hint(err error) string {
+	const without = "--dynamic-config-on-error=defaults starts without it"
+	if _, mistakes := errors.AsType[dynamicconfig.Problems](err); mistakes {
+		return "correct the file, `taskring config validate " + f.Path + "` checks it; " + without
+	}
+	if errors.Is(err, file.ErrUnreadable) {
+		return "put the file in place, or name another with --dynamic-config; " + without
+	}
+	return ""
+}
 
 // reaction is what a start does about a file with a mistake. It is a flag value.
 type reaction string

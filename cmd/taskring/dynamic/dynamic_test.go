@@ -1,6 +1,10 @@
 package dynamic
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -38,5 +42,28 @@ func TestFlags(t *testing.T) {
 		if (err != nil) != c.fails || (err == nil && (f.Path != c.path || f.StartOnDefaults() != c.defaults)) {
 			t.Errorf("%q: %+v, %v, code %d", c.args, f, err, exit.Of(err))
 		}
+	}
+}
+
+// TestHint: whoever cannot start because of the file is told how to go on.
+func TestHint(t *testing.T) {
+	dir := t.TempDir()
+	wrong := filepath.Join(dir, "wrong.yaml")
+	if err := os.WriteFile(wrong, []byte("matching.maxLease: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		wrong:              "config validate " + wrong,
+		dir:                "put the file in place",
+		dir + "/none.yaml": "put the file in place",
+	} {
+		_, err := file.Load(path, Registry())
+		f := Flags{Path: path}
+		if hint := f.Hint(fmt.Errorf("no start: %w", err)); !strings.Contains(hint, want) || !strings.Contains(hint, "--dynamic-config-on-error=defaults") {
+			t.Errorf("%s: %v: the hint %q lacks %q", path, err, hint, want)
+		}
+	}
+	if hint := (&Flags{}).Hint(os.ErrDeadlineExceeded); hint != "" {
+		t.Errorf("another error has the hint %q", hint)
 	}
 }

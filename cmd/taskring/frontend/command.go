@@ -18,7 +18,6 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
 	"github.com/taskring/taskring/cmd/taskring/serve"
-	"github.com/taskring/taskring/dynamicconfig"
 )
 
 // The defaults of the flags: beside those of a node on the same machine.
@@ -133,12 +132,8 @@ func (f *fronting) serve(cmd *cobra.Command, s *server, logger *slog.Logger) err
 
 // explain adds to why a frontend cannot begin what to do about it.
 func (f *fronting) explain(err error) error {
-	hint := ""
-	_, mistakes := errors.AsType[dynamicconfig.Problems](err)
-	switch {
-	case mistakes:
-		hint = "see `taskring config validate " + f.config.dynamic.Path + "`; --dynamic-config-on-error=defaults starts without it"
-	case errors.Is(err, syscall.EADDRINUSE):
+	hint := f.config.dynamic.Hint(err)
+	if errors.Is(err, syscall.EADDRINUSE) {
 		hint = "another process listens there; stop it, or choose other ones with --grpc-addr and --http-addr"
 	}
 	return &exit.Error{Code: exit.Failure, Err: fmt.Errorf("the frontend cannot start: %w", err), Hint: hint}

@@ -27,7 +27,6 @@ import (
 	"github.com/taskring/taskring/cmd/taskring/logs"
 	"github.com/taskring/taskring/cmd/taskring/output"
 	"github.com/taskring/taskring/cmd/taskring/remote"
-	"github.com/taskring/taskring/dynamicconfig"
 	"github.com/taskring/taskring/matching"
 	"github.com/taskring/taskring/matching/matchingpb"
 )
@@ -182,12 +181,8 @@ func (s *serving) serve(cmd *cobra.Command, node *matching.Node, logger *slog.Lo
 
 // explain adds to why a node cannot begin what to do about it.
 func (s *serving) explain(err error) error {
-	code, hint := exit.Failure, ""
-	_, mistakes := errors.AsType[dynamicconfig.Problems](err)
+	code, hint := exit.Failure, s.dynamic.Hint(err)
 	switch {
-	case mistakes:
-		hint = "correct the file, `taskring config validate " + s.dynamic.Path + "` checks it; " +
-			"--dynamic-config-on-error=defaults starts without it"
 	case errors.Is(err, syscall.EADDRINUSE):
 		hint = "another process listens there; stop it, or choose other ones with --grpc-addr and --http-addr"
 	case errors.Is(err, syscall.ENOSPC):
