@@ -22,24 +22,29 @@ const (
 // comparison of two pointers.
 const settingsEvery = time.Second
 
+// drainEvery is how often the janitor looks while partitions beyond their read
+// count are loaded: polls that wait there find nothing, so they must not stay.
+const drainEvery = 2 * time.Second
+
 // janitor unloads idle partitions, and keeps the raised counts and the shares of
 // the read-ahead, until the engine stops. Changed settings it sees to at once.
 func (e *Engine) janitor() {
 	seen := e.cfg.Version()
 	raisedBy := seen
 	swept := time.Now()
+	draining := false
 	e.findShortestIdle()
 	timer := time.NewTimer(shortestSweep)
 	defer timer.Stop()
 	for {
-		next := swept.Add(sweepEvery(e.idle.shortest()))
+		next := swept.Add(sweepEvery(e.idle.shortest(), draining))
 		timer.Reset(min(time.Until(next), settingsEvery))
 		select {
 		case <-timer.C:
 		case <-e.ctx.Done():
 			return
 		}
-		next = swept.Add(sweepEvery(e.idle.shortest()))
+		next = swept.Add(sweepEvery(e.idle.shortest(), draining))
 		changed := e.cfg.Version() != seen
 		if !changed && time.Now().Before(next) {
 			continue
@@ -48,7 +53,7 @@ func (e *Engine) janitor() {
 			seen = e.cfg.Version()
 			e.refresh()
 		}
-		e.sweep()
+		draining = e.sweep()
 		e.shareOut(nil)
 		raisedBy = e.maybeRaise(raisedBy)
 		e.findShortestIdle()
@@ -67,8 +72,12 @@ func (e *Engine) refresh() {
 	}
 }
 
-func sweepEvery(idle time.Duration) time.Duration {
-	return min(max(idle/10, shortestSweep), longestSweep)
+func sweepEvery(idle time.Duration, draining bool) time.Duration {
+	every := min(max(idle/10, shortestSweep), longestSweep)
+	if draining {
+		every = min(every, drainEvery)
+	}
+	return every
 }
 
 // idleTimes knows the shortest idle timeout of what is loaded.
@@ -96,19 +105,26 @@ func (e *Engine) findShortestIdle() {
 }
 
 // sweep reads the rates and unloads what was idle for too long, one after the
-// other: there is no hurry, and the commits of the others come first.
-func (e *Engine) sweep() {
+// other: there is no hurry, and the commits of the others come first. A drained
+// partition beyond the read count goes at once: its polls end, learn the counts,
+// and wait where tasks are added. It reports whether any partition beyond the
+// read count was loaded.
+func (e *Engine) sweep() (draining bool) {
 	now := time.Now()
 	for _, q := range e.table.all() {
 		if e.ctx.Err() != nil {
-			return
+			return draining
 		}
 		e.rates.sample(q)
+		s := e.perQueue(q.Partition().Queue)
+		beyond := q.Partition().Number >= s.Counts.Read
+		draining = draining || beyond
 		since, idles := q.IdleSince()
-		if idles && now.Sub(since) >= e.perQueue(q.Partition().Queue).IdleTimeout {
+		if (beyond && q.Describe().Empty) || (idles && now.Sub(since) >= s.IdleTimeout) {
 			e.evictIdle(q)
 		}
 	}
+	return draining
 }
 
 // evictIdle unloads q. A store that does not answer must not hold up the others:

@@ -32,7 +32,9 @@
 // learns the new ones. What was handed out may be settled wherever it came from.
 // Lowering the counts strands nothing: a partition that the catalogue knows may
 // always be read, and the read count that callers are told is raised to the
-// highest partition of the queue that may still hold tasks.
+// highest partition of the queue that may still hold tasks. Once such a partition
+// is drained it is unloaded within seconds, which ends the polls that wait there:
+// their workers learn the counts and wait where tasks are added.
 //
 // # Goroutines
 //

@@ -199,7 +199,7 @@ func TestPreloadIsPaced(t *testing.T) {
 // with a waiting poll, or in use, is not.
 func TestIdleUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, memory.New(memory.Options{}), tuned{})
+		r := newRig(t, memory.New(memory.Options{}), counted(3, 3))
 		idle, polled, used := numbered(0), numbered(1), numbered(2)
 		r.add(idle)
 		r.add(used)

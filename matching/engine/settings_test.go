@@ -186,6 +186,39 @@ matching.numTaskqueueReadPartitions: [{value: 2, constraints: {taskQueueName: wi
 	r.stop()
 }
 
+// TestPollsLeaveDrainedPartitions: after the counts were lowered, a poll that
+// waits at a partition which nobody adds to any more ends soon, not when its
+// time is up, and the partition is no longer read from.
+func TestPollsLeaveDrainedPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memory.New(memory.Options{}), counted(4, 4))
+		p := numbered(3)
+		r.add(p)
+		granted := r.take(p)
+		q, _ := r.Loaded(p)
+		ended := make(chan queue.PollResult)
+		go func() { ended <- q.Poll(t.Context(), queue.PollRequest{Wait: time.Hour}) }()
+		synctest.Wait()
+		r.set(counted(1, 1))
+		time.Sleep(5 * drainEvery)
+		if _, loaded := r.Loaded(p); !loaded {
+			t.Fatal("the partition is unloaded while a worker has its task")
+		}
+		if q.Complete([]task.Grant{granted[0].Grant}).Wait(t.Context())[0].Err != nil {
+			t.Fatal("not completed")
+		}
+		began := time.Now()
+		if got := <-ended; got.Empty != queue.Shutdown || time.Since(began) > 2*drainEvery {
+			t.Errorf("the poll ended after %v: %+v", time.Since(began), got)
+		}
+		time.Sleep(drainEvery)
+		if _, loaded := r.Loaded(p); loaded || r.Counts(p.Queue).Read != 1 {
+			t.Errorf("loaded %v, counts %+v", loaded, r.Counts(p.Queue))
+		}
+		r.stop()
+	})
+}
+
 // TestDefaults: what no file changes is what zero values stand for.
 func TestDefaults(t *testing.T) {
 	if got, want := SettingsIn(nil), (Settings{}).withDefaults(); got != want {
