@@ -134,6 +134,35 @@ func TestRestartUnderLoad(t *testing.T) {
 	t.Logf("%d commits stored, %d of unknown outcome", progress.Load(), unknowns)
 }
 
+// TestReadAfterConnectionsBroke ends every connection while it rests: the next
+// read takes another one instead of failing.
+func TestReadAfterConnectionsBroke(t *testing.T) {
+	o := inNewSchema(testOptions(pg.Database(t)))
+	migrate(t, o)
+	s := open(t, o)
+	l := &laneLoad{s: s, p: orders.Partition(0), holder: anna}
+	l.take(t.Context())
+	if l.add(t.Context()) != store.Stored {
+		t.Fatal("nothing is stored")
+	}
+	killer, err := pgx.Connect(t.Context(), o.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		l.check(t)
+		const all = `SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
+		var ended int
+		if err := killer.QueryRow(t.Context(), all).Scan(&ended); err != nil || ended == 0 {
+			t.Fatalf("%d connections ended: %v", ended, err)
+		}
+	}
+	if err := killer.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFenceUnderStress has two nodes take one partition from each other while
 // they commit and their connections are broken: no row of an earlier epoch ever
 // appears after a take, and none that was answered stored is missing.

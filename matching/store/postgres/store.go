@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
 
@@ -181,11 +182,22 @@ func (s *Store) run(ctx context.Context, pool *pgxpool.Pool, st statement, each 
 	return result, explained(err)
 }
 
-// read runs a statement that changes nothing.
+// read runs a statement that changes nothing. When its connection turns out to be
+// broken before anything was read, most likely since the server restarted while
+// it rested, another one is tried.
 func (s *Store) read(ctx context.Context, st statement, each func(pgx.Rows) error) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	_, err := s.run(ctx, s.rest, st, each)
+	rows := 0
+	counted := func(r pgx.Rows) error {
+		rows++
+		return each(r)
+	}
+	_, err := s.run(ctx, s.rest, st, counted)
+	if _, answered := errors.AsType[*pgconn.PgError](err); err == nil || answered || rows > 0 || ctx.Err() != nil {
+		return err
+	}
+	_, err = s.run(ctx, s.rest, st, counted)
 	return err
 }
 
