@@ -40,16 +40,21 @@ func (m *made[T]) renew(in *dynamicconfig.Snapshot, build func(*dynamicconfig.Sn
 // it points to. build must not depend on anything but the snapshot.
 func Cached[T any](s *Settings, build func(*dynamicconfig.Snapshot) T) func() *T {
 	var last atomic.Pointer[made[T]]
+	var renewing sync.Mutex
 	return func() *T {
-		in, m := s.Snapshot(), last.Load()
-		if m != nil && m.from == in {
+		if m := last.Load(); m != nil && m.from == s.Snapshot() {
 			return m.value
 		}
-		fresh := m.renew(in, build)
-		if last.CompareAndSwap(m, fresh) {
-			return fresh.value
+		renewing.Lock()
+		defer renewing.Unlock()
+		// Loaded under the lock, so that a slow caller never puts an older
+		// snapshot's value over a newer one's.
+		in, m := s.Snapshot(), last.Load()
+		if m == nil || m.from != in {
+			m = m.renew(in, build)
+			last.Store(m)
 		}
-		return last.Load().value // another caller was faster
+		return m.value
 	}
 }
 
@@ -80,7 +85,7 @@ func (c *queueCache[T]) get(q partition.Queue) *T {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m = c.mu.made[q]
+	in, m = c.settings.Snapshot(), c.mu.made[q] // under the lock: never older than what is there
 	if m != nil && m.from == in {
 		return m.value
 	}

@@ -382,18 +382,22 @@ func TestCachedPerQueue(t *testing.T) {
 }
 
 // TestCachedConcurrently: whoever asks while snapshots change gets a value of one
-// of them, and in the end that of the last.
+// of them, never an older one than before, and in the end that of the last.
 func TestCachedConcurrently(t *testing.T) {
 	s := live.New(nil)
 	get := live.CachedPerQueue(s, func(in *dynamicconfig.Snapshot, q partition.Queue) int { return limit.Get(in, q) })
 	global := live.Cached(s, func(in *dynamicconfig.Snapshot) int { return limit.Get(in, orders) })
+	s.Publish(snapshot(t, limit.With(1, ofOrders)))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
+			queue, node := 1, 1
 			for range 1000 {
-				if v, g := *get(orders), *global(); v < 1 || v > 100 || g < 1 || g > 100 {
-					t.Errorf("values %d and %d of no snapshot", v, g)
+				v, g := *get(orders), *global()
+				if v < queue || v > 100 || g < node || g > 100 {
+					t.Errorf("values %d and %d after %d and %d", v, g, queue, node)
 				}
+				queue, node = v, g
 			}
 		})
 	}

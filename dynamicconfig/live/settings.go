@@ -93,14 +93,21 @@ func (s *Settings) tell() {
 			continue
 		}
 		sub.telling = true
-		s.mu.Unlock()
-		flip := sub.look(s.Snapshot())
-		s.mu.Lock()
+		flip := s.lookUnlocked(sub)
 		sub.telling = false
 		s.afterLocked(sub, flip)
 	}
 	s.mu.due = nil // lets go of what it grew to
 	s.mu.tellers--
+}
+
+// lookUnlocked lets the subscription look without the lock, which the caller
+// holds. The lock is taken again also when a callback panics, so that the panic is
+// what the process ends with.
+func (s *Settings) lookUnlocked(sub *Subscription) flip {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return sub.look(s.Snapshot())
 }
 
 // afterLocked settles what happened to a subscription while it was told.
