@@ -3,6 +3,7 @@ package live_test
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -378,6 +379,38 @@ func TestCachedPerQueue(t *testing.T) {
 	s.Publish(snapshot(t, limit.With(7, ofOrders)))
 	if get(mail) != b || get(orders) == a || get(orders).Limit != 7 {
 		t.Errorf("orders %+v, mail %+v", *get(orders), *get(mail))
+	}
+}
+
+// TestCachedNeverGoesBack has a slow caller build the value of an older snapshot
+// while another asks for the newer one, which must be what the other gets.
+func TestCachedNeverGoesBack(t *testing.T) {
+	s := live.New(snapshot(t, limit.With(1, ofOrders)))
+	building, resume, slowDone := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	get := live.Cached(s, func(in *dynamicconfig.Snapshot) int {
+		v := limit.Get(in, orders)
+		if v == 1 {
+			close(building)
+			<-resume
+		} else {
+			<-slowDone
+		}
+		return v
+	})
+	go func() {
+		defer close(slowDone)
+		get()
+	}()
+	<-building
+	s.Publish(snapshot(t, limit.With(2, ofOrders)))
+	newer := make(chan int)
+	go func() { newer <- *get() }()
+	for range 1000 {
+		runtime.Gosched() // the other gets as far as it can
+	}
+	close(resume)
+	if got := <-newer; got != 2 {
+		t.Errorf("asked after 2 was published, got %d", got)
 	}
 }
 
